@@ -1,0 +1,3 @@
+//! Placeholder; the binary is being written.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Placeholder of kruntimes-apiserver; the room is being furnished.

@@ -1,0 +1,250 @@
+//! The `WorkflowRun` kind: one execution of inline jobs (API reference, section 7).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{ArtifactRef, Condition, Job, is_default};
+
+/// One execution of inline jobs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkflowRunSpec {
+    /// Jobs by name; parallel unless `needs` orders them. Immutable.
+    pub jobs: BTreeMap<String, Job>,
+    /// Stops creating children and cancels active ones; never goes back to false.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cancel_requested: bool,
+}
+
+/// Execution state of a WorkflowRun.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkflowRunStatus {
+    /// Where the WorkflowRun is in its life.
+    #[serde(default)]
+    pub phase: WorkflowRunPhase,
+    /// State by job name; absent until accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<BTreeMap<String, JobStatus>>,
+    /// Frozen definition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot_name: Option<String>,
+    /// Latest problem.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Conditions by type.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// Result of the frozen Workflow outputs; only when `Succeeded`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub outputs: BTreeMap<String, String>,
+}
+
+/// Where a WorkflowRun is in its life.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub enum WorkflowRunPhase {
+    /// Accepted, nothing started, or not yet seen.
+    #[default]
+    Pending,
+    /// At least one target started.
+    Running,
+    /// Every job settled and none failed.
+    Succeeded,
+    /// At least one job failed, or the object was not accepted.
+    Failed,
+    /// Cancelled and every direct child terminal.
+    Cancelled,
+}
+
+impl WorkflowRunPhase {
+    /// Tells whether the phase is final.
+    pub fn is_terminal(self) -> bool {
+        match self {
+            Self::Succeeded | Self::Failed | Self::Cancelled => true,
+            Self::Pending | Self::Running => false,
+        }
+    }
+
+    /// Returns the word the API uses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "Pending",
+            Self::Running => "Running",
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+            Self::Cancelled => "Cancelled",
+        }
+    }
+}
+
+impl std::fmt::Display for WorkflowRunPhase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// State of one job.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobStatus {
+    /// Where the job is in its life.
+    #[serde(default)]
+    pub phase: JobPhase,
+    /// Resolved predecessors, ascending and unique.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pre: Vec<String>,
+    /// Child of a call job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow_run_name: Option<String>,
+    /// Values of the job's output expressions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub outputs: BTreeMap<String, String>,
+    /// Newest successful reference per artifact name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub artifacts: BTreeMap<String, ArtifactRef>,
+    /// Why the job failed or was skipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The same for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// State of the steps in definition order; empty on call jobs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepStatus>,
+}
+
+/// Where a job is in its life.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub enum JobPhase {
+    /// May start; has no predecessors.
+    #[default]
+    Pending,
+    /// Waits for predecessors.
+    Waiting,
+    /// Started.
+    Running,
+    /// Every step succeeded.
+    Succeeded,
+    /// A step or the call ended otherwise.
+    Failed,
+    /// A predecessor failed or was skipped.
+    Skipped,
+}
+
+impl JobPhase {
+    /// Tells whether the phase is final.
+    pub fn is_settled(self) -> bool {
+        match self {
+            Self::Succeeded | Self::Failed | Self::Skipped => true,
+            Self::Pending | Self::Waiting | Self::Running => false,
+        }
+    }
+
+    /// Returns the word the API uses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "Pending",
+            Self::Waiting => "Waiting",
+            Self::Running => "Running",
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+            Self::Skipped => "Skipped",
+        }
+    }
+}
+
+impl std::fmt::Display for JobPhase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// State of one step.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepStatus {
+    /// Name of the step.
+    pub name: String,
+    /// Where the step is in its life.
+    #[serde(default)]
+    pub phase: StepPhase,
+    /// Child Run; absent on Action-call steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_name: Option<String>,
+    /// Outputs of the child Run or of the Action.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub outputs: BTreeMap<String, String>,
+    /// State of the Action's steps; Action-call steps only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub action_steps: Vec<ActionStepStatus>,
+}
+
+/// State of one step of a called Action.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ActionStepStatus {
+    /// Name of the Action step.
+    pub name: String,
+    /// Where the step is in its life.
+    #[serde(default)]
+    pub phase: StepPhase,
+    /// Child Run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_name: Option<String>,
+    /// Outputs of the child Run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub outputs: BTreeMap<String, String>,
+}
+
+/// Where a step is in its life.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub enum StepPhase {
+    /// Not started.
+    #[default]
+    Pending,
+    /// Its child Run was created.
+    Running,
+    /// Its child Run succeeded.
+    Succeeded,
+    /// Its child Run failed, or it could not be built.
+    Failed,
+    /// Its child Run timed out.
+    Timeout,
+    /// Its child Run was cancelled.
+    Cancelled,
+}
+
+impl StepPhase {
+    /// Tells whether the step ended without success.
+    pub fn is_unsuccessful(self) -> bool {
+        match self {
+            Self::Failed | Self::Timeout | Self::Cancelled => true,
+            Self::Pending | Self::Running | Self::Succeeded => false,
+        }
+    }
+
+    /// Returns the word the API uses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "Pending",
+            Self::Running => "Running",
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+            Self::Timeout => "Timeout",
+            Self::Cancelled => "Cancelled",
+        }
+    }
+}
+
+impl std::fmt::Display for StepPhase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

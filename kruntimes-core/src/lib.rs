@@ -1,0 +1,30 @@
+//! Nouns of kruntimes and their laws.
+//!
+//! This crate is pure: no clock, no I/O, no randomness, no Kubernetes. It holds
+//! the data types of the API (`kruntimes.io/v1alpha1`), quantities, durations,
+//! selectors, conditions, the life of one Run attempt, retry and backoff, the
+//! grammar of the outputs file, names derived from other names, and limits.
+//!
+//! # Features
+//!
+//! - `crd`: adds kube and schemars derives to the API types. Without it no
+//!   Kubernetes crate is compiled.
+//! - `testing`: builders for tests of other crates.
+#![warn(clippy::wildcard_enum_match_arm)]
+
+pub mod api;
+pub mod condition;
+pub mod duration;
+pub mod keys;
+pub mod label;
+pub mod life;
+pub mod limits;
+pub mod message;
+pub mod names;
+pub mod outputs;
+pub mod quantity;
+pub mod resources;
+pub mod retry;
+#[cfg(feature = "testing")]
+pub mod testing;
+pub mod time;

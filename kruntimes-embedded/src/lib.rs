@@ -1,0 +1,1 @@
+//! Placeholder of kruntimes-embedded; the room is being furnished.

@@ -1,0 +1,1 @@
+//! Placeholder of kruntimes-k8s; the room is being furnished.

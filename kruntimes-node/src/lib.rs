@@ -1,0 +1,1 @@
+//! Placeholder of kruntimes-node; the room is being furnished.

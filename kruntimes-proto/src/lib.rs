@@ -1,0 +1,1 @@
+//! Placeholder of kruntimes-proto; the room is being furnished.

@@ -1,0 +1,1 @@
+//! Placeholder of kruntimes-runtime; the room is being furnished.

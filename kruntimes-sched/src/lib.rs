@@ -1,0 +1,1 @@
+//! Placeholder of kruntimes-sched; the room is being furnished.

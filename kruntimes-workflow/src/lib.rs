@@ -1,0 +1,1 @@
+//! Placeholder of kruntimes-workflow; the room is being furnished.
