@@ -269,7 +269,11 @@ pub struct RunStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assigned_pod: Option<String>,
     /// UID of the assigned Pod; fences reuse of the name.
-    #[serde(default, rename = "assignedPodUID", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        rename = "assignedPodUID",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub assigned_pod_uid: Option<String>,
     /// Where traffic of a function or session goes.
     #[serde(default, skip_serializing_if = "Option::is_none")]

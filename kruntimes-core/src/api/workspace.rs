@@ -57,7 +57,11 @@ pub struct PersistentWorkspaceStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound_pod: Option<String>,
     /// UID of that Pod; never changes once set.
-    #[serde(default, rename = "boundPodUID", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        rename = "boundPodUID",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub bound_pod_uid: Option<String>,
     /// When it last became unused.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,0 +1,138 @@
+//! Names derived from other names (API reference, section 12).
+
+use sha2::{Digest, Sha256};
+
+use crate::limits::NAME_MAX;
+
+/// Returns the first `digits` hex digits of the SHA-256 of `text`.
+///
+/// # Panics
+///
+/// Panics when `digits` exceeds 64: a SHA-256 has no more.
+pub fn hash(text: &str, digits: usize) -> String {
+    assert!(digits <= 64, "a SHA-256 has 64 hex digits");
+    let mut hex = String::with_capacity(64);
+    for byte in Sha256::digest(text.as_bytes()) {
+        for nibble in [byte >> 4, byte & 15] {
+            hex.push(char::from_digit(u32::from(nibble), 16).expect("a nibble is below 16"));
+        }
+    }
+    hex.truncate(digits);
+    hex
+}
+
+/// Returns the ten-digit hash used in names.
+pub fn hex10(text: &str) -> String {
+    hash(text, 10)
+}
+
+/// Cuts `prefix` to `max` bytes and drops trailing `-` and `.` when it was cut.
+pub fn trim(prefix: &str, max: usize) -> &str {
+    if prefix.len() <= max {
+        return prefix;
+    }
+    prefix[..prefix.floor_char_boundary(max)].trim_end_matches(['-', '.'])
+}
+
+/// Joins a prefix that may be long with a suffix that must stay whole (W-42).
+fn joined(prefix: &str, suffix: &str) -> String {
+    let kept = trim(prefix, NAME_MAX - 1 - suffix.len());
+    if kept.is_empty() {
+        suffix.to_owned()
+    } else {
+        format!("{kept}-{suffix}")
+    }
+}
+
+/// Names the child Run of a step; `action_step` is empty for inline steps (W-41).
+pub fn child_run(workflow_run: &str, job: &str, step: &str, action_step: &str) -> String {
+    joined(workflow_run, &hex10(&format!("{job}/{step}/{action_step}")))
+}
+
+/// Names the child WorkflowRun of a call job (W-41).
+pub fn child_workflow_run(workflow_run: &str, job: &str) -> String {
+    joined(workflow_run, &hex10(job))
+}
+
+/// Names the workspace of a job (W-41).
+pub fn job_workspace(workflow_run: &str, job: &str) -> String {
+    joined(workflow_run, &format!("workspace-{}", hex10(job)))
+}
+
+/// Names the snapshot of a WorkflowRun (W-41).
+pub fn snapshot(workflow_run: &str, uid: &str) -> String {
+    joined(workflow_run, &format!("snapshot-{}", hex10(uid)))
+}
+
+/// Names the Deployment, Service and NetworkPolicy of a Runtime.
+pub fn runtime_objects(runtime: &str) -> String {
+    format!("runtime-{runtime}")
+}
+
+/// Names the RoleBinding of the daemon for a ServiceAccount.
+pub fn daemon_role_binding(service_account: &str) -> String {
+    let full = format!("kruntimes-runtimed-{service_account}");
+    if full.len() <= 63 {
+        return full;
+    }
+    format!("{}-{}", trim(&full, 52), hex10(service_account))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn w_43_names_match_the_check_values() {
+        assert_eq!(hex10("build/compile/"), "4ffdf7aa5c");
+        assert_eq!(hex10("build/setup/install"), "0821882680");
+        assert_eq!(hex10("deploy"), "b7bd55c11b");
+        assert_eq!(hex10("build"), "44575cf5b2");
+        assert_eq!(hex10("release-uid"), "4d2047d78f");
+        assert_eq!(
+            child_run("release-demo", "build", "package", ""),
+            "release-demo-55eba473cc"
+        );
+        assert_eq!(
+            child_run("release-demo", "build", "setup", "install"),
+            "release-demo-0821882680"
+        );
+        assert_eq!(
+            child_workflow_run("release-demo", "deploy"),
+            "release-demo-b7bd55c11b"
+        );
+        assert_eq!(
+            snapshot("release-demo", "7d9f6c1e-5b8a-4a53-9a51-0f6f6f0c2b11"),
+            "release-demo-snapshot-4d3c70c62a"
+        );
+        assert_eq!(
+            job_workspace("release-demo", "build"),
+            "release-demo-workspace-44575cf5b2"
+        );
+    }
+
+    #[test]
+    fn w_42_every_name_fits() {
+        let long = format!("{}.-{}", "a".repeat(240), "b".repeat(60));
+        for name in [
+            child_run(&long, "j", "s", ""),
+            child_workflow_run(&long, "j"),
+            job_workspace(&long, "j"),
+            snapshot(&long, "u"),
+        ] {
+            assert!(name.len() <= NAME_MAX, "{name}");
+            assert!(!name.contains(".-"), "{name}");
+        }
+        assert_eq!(
+            child_run(&"-".repeat(300), "build", "compile", ""),
+            "4ffdf7aa5c"
+        );
+    }
+
+    #[test]
+    fn the_role_binding_name_fits_a_label() {
+        let long = "s".repeat(80);
+        assert_eq!(daemon_role_binding("sa"), "kruntimes-runtimed-sa");
+        assert!(daemon_role_binding(&long).len() <= 63);
+    }
+}

@@ -1,0 +1,1 @@
+//! The grammar of the outputs file (node, section 11; API reference, section 14).
