@@ -1,1 +1,12 @@
-//! Placeholder of kruntimes-k8s; the room is being furnished.
+//! Kubernetes adapters of kruntimes: watches, controllers, the scheduler shell, CRD files.
+//!
+//! Everything that decides lives in the pure crates; here objects are loaded,
+//! decisions asked for, carried out, and written back. No component reads a
+//! clock, spawns or sleeps except through a handle it was given: waiting goes
+//! through `tokio::time`, wall-clock time through [`clock::Clock`], and each
+//! `run` function keeps all its work inside the future it returns.
+
+pub mod cache;
+pub mod clock;
+pub mod patch;
+pub mod queue;

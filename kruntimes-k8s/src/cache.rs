@@ -1,0 +1,510 @@
+//! A local, indexed copy of one kind that reads its own writes.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::Debug;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use futures::{Stream, StreamExt as _, stream};
+use kube::core::{DeserializeGuard, NamespaceResourceScope};
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::{WatchStreamExt as _, utils::Backoff};
+use kube::{Api, Client, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+
+/// Deleted UIDs that are remembered, so that a late answer revives nothing.
+const TOMBSTONES: usize = 4096;
+
+/// Namespace and name of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectKey {
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl ObjectKey {
+    /// Makes a key from its parts.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+
+    /// Reads the key of an object.
+    pub fn of(object: &impl Resource) -> Self {
+        let meta = object.meta();
+        Self {
+            namespace: meta.namespace.clone().unwrap_or_default(),
+            name: meta.name.clone().unwrap_or_default(),
+        }
+    }
+}
+
+impl std::fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// What may be cached.
+pub trait Cached:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Clone
+    + DeserializeOwned
+    + Debug
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<K> Cached for K where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + DeserializeOwned
+        + Debug
+        + Send
+        + Sync
+        + 'static
+{
+}
+
+/// One change of the local copy.
+#[derive(Clone, Debug)]
+pub enum Change<K> {
+    /// An object is new or has a newer version.
+    Applied {
+        /// What was known before.
+        old: Option<Arc<K>>,
+        /// What is known now.
+        new: Arc<K>,
+    },
+    /// An object is gone.
+    Deleted(Arc<K>),
+    /// An object cannot be decoded. Nothing is cached for it.
+    Undecodable {
+        /// Which object.
+        key: ObjectKey,
+        /// Why, naming the field.
+        error: String,
+    },
+    /// The first complete list is in.
+    Synced,
+}
+
+type IndexFn<K> = fn(&K) -> Vec<String>;
+
+/// A local copy of one kind. Clones share it.
+///
+/// [`Cache::follow`] feeds it from a watch; [`Cache::written`] feeds it from
+/// the answers of the owner's own writes, so that a reconcile never acts on a
+/// version older than what it wrote itself. Versions are compared as numbers;
+/// where they are none, the later arrival counts as newer.
+#[derive(Debug)]
+pub struct Cache<K: Cached> {
+    shared: Arc<Shared<K>>,
+}
+
+impl<K: Cached> Clone for Cache<K> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Shared<K> {
+    contents: RwLock<Contents<K>>,
+    indexes: Vec<(&'static str, IndexFn<K>)>,
+    synced: watch::Sender<bool>,
+}
+
+#[derive(Debug)]
+struct Contents<K> {
+    objects: BTreeMap<ObjectKey, Arc<K>>,
+    index: BTreeMap<(&'static str, String), BTreeSet<ObjectKey>>,
+    /// Objects of a list that is not complete yet.
+    arriving: Option<BTreeMap<ObjectKey, Arc<K>>>,
+    dead: BTreeSet<String>,
+    dead_order: VecDeque<String>,
+}
+
+impl<K: Cached> Default for Cache<K> {
+    fn default() -> Self {
+        Self::new(&[])
+    }
+}
+
+impl<K: Cached> Cache<K> {
+    /// Makes an empty cache with the named indexes, each a function to index values.
+    pub fn new(indexes: &[(&'static str, IndexFn<K>)]) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                contents: RwLock::new(Contents {
+                    objects: BTreeMap::new(),
+                    index: BTreeMap::new(),
+                    arriving: None,
+                    dead: BTreeSet::new(),
+                    dead_order: VecDeque::new(),
+                }),
+                indexes: indexes.to_vec(),
+                synced: watch::Sender::new(false),
+            }),
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Contents<K>> {
+        self.shared
+            .contents
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Contents<K>> {
+        self.shared
+            .contents
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns one object.
+    pub fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
+        self.read().objects.get(key).cloned()
+    }
+
+    /// Returns all objects in key order.
+    pub fn list(&self) -> Vec<Arc<K>> {
+        self.read().objects.values().cloned().collect()
+    }
+
+    /// Returns the objects an index holds under `value`, in key order.
+    pub fn by_index(&self, index: &'static str, value: &str) -> Vec<Arc<K>> {
+        let contents = self.read();
+        contents
+            .index
+            .get(&(index, value.to_owned()))
+            .into_iter()
+            .flatten()
+            .filter_map(|key| contents.objects.get(key).cloned())
+            .collect()
+    }
+
+    /// Tells whether the first complete list is in.
+    pub fn is_synced(&self) -> bool {
+        *self.shared.synced.borrow()
+    }
+
+    /// Waits until the first complete list is in.
+    pub async fn synced(&self) {
+        // The sender lives in `self`, so waiting cannot fail.
+        let _ = self.shared.synced.subscribe().wait_for(|done| *done).await;
+    }
+
+    /// Takes in the answer to an own write.
+    ///
+    /// Returns the change it made; the watch will not report this version again.
+    pub fn written(&self, object: K) -> Option<Change<K>> {
+        self.upsert(&mut self.write(), Arc::new(object))
+    }
+
+    /// Takes in that an own read found the object gone.
+    pub fn vanished(&self, key: &ObjectKey) -> Option<Change<K>> {
+        self.remove(&mut self.write(), key).map(Change::Deleted)
+    }
+
+    /// Watches one namespace, or all, for ever; keeps the cache up to date and reports what changed.
+    ///
+    /// An object that cannot be decoded does not stop the others.
+    pub fn follow(
+        &self,
+        client: Client,
+        namespace: Option<&str>,
+        config: watcher::Config,
+    ) -> impl Stream<Item = Change<K>> + use<K> {
+        let cache = self.clone();
+        let api: Api<DeserializeGuard<K>> = match namespace {
+            Some(namespace) => Api::namespaced(client, namespace),
+            None => Api::all(client),
+        };
+        watcher(api, config)
+            .backoff(WatchBackoff::default())
+            .filter_map(|event| async move {
+                event
+                    .inspect_err(|error| tracing::warn!(%error, "watch failed, it is repeated"))
+                    .ok()
+            })
+            .flat_map(move |event| stream::iter(cache.absorb(event)))
+    }
+
+    fn absorb(&self, event: Event<DeserializeGuard<K>>) -> Vec<Change<K>> {
+        let mut contents = self.write();
+        match event {
+            Event::Init => {
+                contents.arriving = Some(BTreeMap::new());
+                Vec::new()
+            }
+            Event::InitApply(object) => match decoded(object) {
+                Ok(object) => {
+                    let arriving = contents.arriving.get_or_insert_default();
+                    arriving.insert(ObjectKey::of(object.as_ref()), object);
+                    Vec::new()
+                }
+                Err(change) => vec![change],
+            },
+            Event::InitDone => {
+                let changes = self.swap(&mut contents);
+                drop(contents);
+                let first = !self.shared.synced.send_replace(true);
+                changes
+                    .into_iter()
+                    .chain(first.then_some(Change::Synced))
+                    .collect()
+            }
+            Event::Apply(object) => match decoded(object) {
+                Ok(object) => self.upsert(&mut contents, object).into_iter().collect(),
+                Err(change) => vec![change],
+            },
+            Event::Delete(object) => {
+                let key = ObjectKey::of(&object);
+                let uid = object.meta().uid.clone();
+                self.delete(&mut contents, &key, uid.as_deref())
+                    .map(Change::Deleted)
+                    .into_iter()
+                    .collect()
+            }
+        }
+    }
+
+    /// Replaces the contents by a complete list.
+    fn swap(&self, contents: &mut Contents<K>) -> Vec<Change<K>> {
+        let arriving = contents.arriving.take().unwrap_or_default();
+        let gone: Vec<ObjectKey> = contents
+            .objects
+            .keys()
+            .filter(|key| !arriving.contains_key(*key))
+            .cloned()
+            .collect();
+        let mut changes: Vec<Change<K>> = gone
+            .iter()
+            .filter_map(|key| self.remove(contents, key).map(Change::Deleted))
+            .collect();
+        for object in arriving.into_values() {
+            changes.extend(self.upsert(contents, object));
+        }
+        changes
+    }
+
+    fn upsert(&self, contents: &mut Contents<K>, new: Arc<K>) -> Option<Change<K>> {
+        let key = ObjectKey::of(new.as_ref());
+        if new
+            .meta()
+            .uid
+            .as_ref()
+            .is_some_and(|uid| contents.dead.contains(uid))
+        {
+            return None;
+        }
+        let old = contents.objects.get(&key).cloned();
+        if let Some(old) = &old {
+            if same_object(old.as_ref(), new.as_ref()) && !is_newer(new.as_ref(), old.as_ref()) {
+                return None;
+            }
+            self.unindex(contents, &key, old);
+        }
+        for (name, values) in &self.shared.indexes {
+            for value in values(&new) {
+                let keys = contents.index.entry((name, value)).or_default();
+                keys.insert(key.clone());
+            }
+        }
+        contents.objects.insert(key, Arc::clone(&new));
+        Some(Change::Applied { old, new })
+    }
+
+    fn delete(
+        &self,
+        contents: &mut Contents<K>,
+        key: &ObjectKey,
+        uid: Option<&str>,
+    ) -> Option<Arc<K>> {
+        let known = contents.objects.get(key)?;
+        // A deletion of an earlier object of this name says nothing about the present one.
+        if uid.is_some() && known.meta().uid.as_deref() != uid {
+            return None;
+        }
+        self.remove(contents, key)
+    }
+
+    fn remove(&self, contents: &mut Contents<K>, key: &ObjectKey) -> Option<Arc<K>> {
+        let old = contents.objects.remove(key)?;
+        self.unindex(contents, key, &old);
+        if let Some(uid) = old.uid()
+            && contents.dead.insert(uid.clone())
+        {
+            contents.dead_order.push_back(uid);
+            if contents.dead_order.len() > TOMBSTONES
+                && let Some(oldest) = contents.dead_order.pop_front()
+            {
+                contents.dead.remove(&oldest);
+            }
+        }
+        Some(old)
+    }
+
+    fn unindex(&self, contents: &mut Contents<K>, key: &ObjectKey, old: &K) {
+        for (name, values) in &self.shared.indexes {
+            for value in values(old) {
+                let slot = (*name, value);
+                if let Some(keys) = contents.index.get_mut(&slot) {
+                    keys.remove(key);
+                    if keys.is_empty() {
+                        contents.index.remove(&slot);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn same_object<K: Resource>(a: &K, b: &K) -> bool {
+    a.meta().uid == b.meta().uid
+}
+
+fn is_newer<K: Resource>(new: &K, old: &K) -> bool {
+    let version =
+        |object: &K| -> Option<u64> { object.meta().resource_version.as_deref()?.parse().ok() };
+    match (version(new), version(old)) {
+        (Some(new), Some(old)) => new > old,
+        _ => new.meta().resource_version != old.meta().resource_version,
+    }
+}
+
+fn decoded<K: Cached>(object: DeserializeGuard<K>) -> Result<Arc<K>, Change<K>> {
+    let key = ObjectKey::of(&object);
+    object
+        .0
+        .map(Arc::new)
+        .map_err(|invalid| Change::Undecodable {
+            key,
+            error: invalid.error,
+        })
+}
+
+/// Waits between failed watches: doubling, without jitter, so that equal runs stay equal.
+#[derive(Clone, Debug)]
+struct WatchBackoff {
+    next: Duration,
+}
+
+impl Default for WatchBackoff {
+    fn default() -> Self {
+        Self {
+            next: Duration::from_millis(50),
+        }
+    }
+}
+
+impl Iterator for WatchBackoff {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let wait = self.next;
+        self.next = (wait * 2).min(Duration::from_secs(10));
+        Some(wait)
+    }
+}
+
+impl Backoff for WatchBackoff {
+    fn reset(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::core::ObjectMeta;
+
+    use super::*;
+
+    fn object(name: &str, uid: &str, version: &str, color: &str) -> ConfigMap {
+        ConfigMap {
+            metadata: ObjectMeta {
+                namespace: Some("ns".into()),
+                name: Some(name.into()),
+                uid: Some(uid.into()),
+                resource_version: Some(version.into()),
+                labels: Some([("color".to_owned(), color.to_owned())].into()),
+                ..ObjectMeta::default()
+            },
+            ..ConfigMap::default()
+        }
+    }
+
+    fn guarded(object: ConfigMap) -> DeserializeGuard<ConfigMap> {
+        DeserializeGuard(Ok(object))
+    }
+
+    fn cache() -> Cache<ConfigMap> {
+        Cache::new(&[("color", |object: &ConfigMap| {
+            object.labels().get("color").cloned().into_iter().collect()
+        })])
+    }
+
+    fn names(objects: &[Arc<ConfigMap>]) -> Vec<String> {
+        objects.iter().map(|object| object.name_any()).collect()
+    }
+
+    #[test]
+    fn own_writes_are_read_and_older_events_ignored() {
+        let cache = cache();
+        cache.absorb(Event::Apply(guarded(object("a", "1", "10", "red"))));
+        assert!(cache.written(object("a", "1", "12", "blue")).is_some());
+        let late = cache.absorb(Event::Apply(guarded(object("a", "1", "11", "green"))));
+        assert!(late.is_empty());
+        let same = cache.absorb(Event::Apply(guarded(object("a", "1", "12", "blue"))));
+        assert!(same.is_empty());
+        assert_eq!(names(&cache.by_index("color", "blue")), ["a"]);
+        assert!(cache.by_index("color", "red").is_empty());
+    }
+
+    #[test]
+    fn a_late_answer_revives_nothing() {
+        let cache = cache();
+        cache.absorb(Event::Apply(guarded(object("a", "1", "10", "red"))));
+        cache.absorb(Event::Delete(guarded(object("a", "1", "13", "red"))));
+        assert!(cache.written(object("a", "1", "12", "blue")).is_none());
+        assert!(cache.written(object("a", "2", "14", "blue")).is_some());
+        let stale = cache.absorb(Event::Delete(guarded(object("a", "1", "13", "red"))));
+        assert!(stale.is_empty(), "the new object has another UID");
+        assert_eq!(cache.list().len(), 1);
+    }
+
+    #[test]
+    fn a_list_replaces_the_contents_only_when_it_is_complete() {
+        let cache = cache();
+        cache.absorb(Event::Apply(guarded(object("a", "1", "1", "red"))));
+        cache.absorb(Event::Init);
+        cache.absorb(Event::InitApply(guarded(object("b", "2", "2", "red"))));
+        assert_eq!(names(&cache.list()), ["a"]);
+        assert!(!cache.is_synced());
+        let changes = cache.absorb(Event::InitDone);
+        assert_eq!(names(&cache.list()), ["b"]);
+        assert!(matches!(
+            changes.as_slice(),
+            [
+                Change::Deleted(_),
+                Change::Applied { old: None, .. },
+                Change::Synced
+            ]
+        ));
+        cache.absorb(Event::Init);
+        let again = cache.absorb(Event::InitDone);
+        assert!(matches!(again.as_slice(), [Change::Deleted(_)]));
+    }
+}
