@@ -1,0 +1,405 @@
+//! What holds capacity: observed Runs and assumptions, handed over without a gap.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kruntimes_core::quantity::Quantity;
+use kruntimes_core::resources::Amounts;
+
+use crate::identity::{Namespace, PodName, PodUid, RunName, RunUid};
+use crate::occupancy::{Hold, Occupancy, Origin};
+use crate::pod::Pod;
+use crate::run::Run;
+
+/// A Pod as holds name it: with its UID, or by name alone.
+type Site = (PodName, Option<PodUid>);
+type Sites = BTreeMap<Site, Arc<Occupancy>>;
+
+/// Where an observed Run stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunState {
+    /// It waits for a place and is assigned to none.
+    Pending,
+    /// It is active on a Pod.
+    Holding {
+        /// Name of the Pod.
+        pod: PodName,
+        /// UID of the Pod, where it is recorded.
+        pod_uid: Option<PodUid>,
+    },
+    /// Neither: ended, or on its way between phases.
+    Elsewhere,
+}
+
+/// One Run as it was seen.
+#[derive(Clone, Debug)]
+pub struct Observation {
+    /// The Run. An active Run whose request is invalid carries an empty one (S-14).
+    pub run: Arc<Run>,
+    /// Where it stands.
+    pub state: RunState,
+}
+
+/// Why a place cannot be reserved.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Taken {
+    /// Another Run has taken the room meanwhile. Waiting may help.
+    #[error("pod has {free} {resource} left, the Run asks for {asked}")]
+    NoRoom {
+        /// Lexically first resource that does not fit.
+        resource: String,
+        /// Capacity minus what is held.
+        free: Quantity,
+        /// The Run's request.
+        asked: Quantity,
+    },
+    /// An exclusive Run is there, or the Run is exclusive and somebody is there. Waiting may help.
+    #[error("pod is held exclusively, or would have to be")]
+    Exclusive,
+    /// The Run is already active somewhere. Waiting will not help.
+    #[error("run {0} is already active")]
+    AlreadyActive(RunUid),
+}
+
+/// A contradiction in a [`Book`]; only a bug can make one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Violation {
+    /// A Pod holds more than it offers.
+    #[error("pod {pod} holds {held} {resource} of {offered}")]
+    Overcommitted {
+        /// The Pod.
+        pod: PodName,
+        /// Lexically first such resource.
+        resource: String,
+        /// What is held.
+        held: Quantity,
+        /// What is offered.
+        offered: Quantity,
+    },
+    /// An exclusive Run has a neighbour.
+    #[error("an exclusive run on pod {0} has a neighbour")]
+    Shared(PodName),
+    /// The sums of a Pod are not the sums of its Runs.
+    #[error("the sums of pod {0} are wrong")]
+    Sums(PodName),
+    /// A Run is counted on another Pod than its hold names, or not exactly once.
+    #[error("run {0} is not counted exactly once")]
+    Count(RunUid),
+}
+
+/// All Runs that hold capacity, by namespace: observed ones and assumptions (S-76).
+///
+/// The book is a plain value; a caller with several workers puts it behind one
+/// lock. Observation and assumption live in one place, so that the handoff of
+/// S-78 is one step: at every instant a placed Run is counted exactly once
+/// (S-79), and a reserve made from an old snapshot still sees it (S-81).
+///
+/// Observations of one Run must arrive in order; a Run that was seen active is
+/// not expected to be shown again in an older, pending version.
+#[derive(Clone, Debug, Default)]
+pub struct Book {
+    spaces: BTreeMap<Namespace, Space>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Space {
+    holds: BTreeMap<RunUid, Arc<Hold>>,
+    names: BTreeMap<RunName, RunUid>,
+    sites: Arc<Sites>,
+}
+
+/// Everything that held capacity of one namespace at one instant; never changes.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    sites: Arc<Sites>,
+    nothing: Arc<Occupancy>,
+}
+
+impl View {
+    /// Returns what the Pod holds: Runs that record its UID, and Runs that record only its name (S-13).
+    pub fn occupancy(&self, pod: &Pod) -> Arc<Occupancy> {
+        occupancy(&self.sites, &pod.name, &pod.uid).unwrap_or_else(|| Arc::clone(&self.nothing))
+    }
+
+    /// Returns every hold of the namespace with its Pod, in Pod order.
+    pub fn holds(&self) -> impl Iterator<Item = &Hold> {
+        self.sites.values().flat_map(|occupancy| occupancy.holds())
+    }
+}
+
+fn occupancy(sites: &Sites, pod: &PodName, uid: &PodUid) -> Option<Arc<Occupancy>> {
+    let by_name = sites.get(&(pod.clone(), None));
+    let by_uid = sites.get(&(pod.clone(), Some(uid.clone())));
+    match (by_name, by_uid) {
+        (None, None) => None,
+        (Some(one), None) | (None, Some(one)) => Some(Arc::clone(one)),
+        (Some(one), Some(other)) => Some(Arc::new(one.merged(other))),
+    }
+}
+
+impl Book {
+    /// Makes an empty book, as a new leader starts with (S-125).
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Shows one Run to the book and hands its assumption over where it is due (S-78).
+    pub fn observe(&mut self, seen: &Observation) {
+        let run = &seen.run;
+        let space = self.spaces.entry(run.namespace.clone()).or_default();
+        // A Run of the same name and another UID replaced the earlier one (S-133).
+        if let Some(earlier) = space.names.get(&run.name)
+            && *earlier != run.uid
+        {
+            let earlier = earlier.clone();
+            space.remove(&earlier);
+        }
+        match &seen.state {
+            RunState::Pending => {
+                if space
+                    .holds
+                    .get(&run.uid)
+                    .is_some_and(|hold| !still_assumed(hold, run))
+                {
+                    space.remove(&run.uid);
+                }
+            }
+            RunState::Holding { pod, pod_uid } => space.insert(Hold {
+                run: Arc::clone(run),
+                pod: pod.clone(),
+                pod_uid: pod_uid.clone(),
+                origin: Origin::Observed,
+            }),
+            RunState::Elsewhere => space.remove(&run.uid),
+        }
+        self.drop_if_empty(&run.namespace);
+    }
+
+    /// Shows a complete list of one namespace; whatever is not in it holds nothing any more (S-78, S-80).
+    pub fn observe_all<'a>(
+        &mut self,
+        namespace: &Namespace,
+        seen: impl IntoIterator<Item = &'a Observation>,
+    ) {
+        let mut present = BTreeSet::new();
+        for observation in seen {
+            if observation.run.namespace == *namespace {
+                present.insert(observation.run.uid.clone());
+                self.observe(observation);
+            }
+        }
+        if let Some(space) = self.spaces.get_mut(namespace) {
+            let gone: Vec<RunUid> = space
+                .holds
+                .keys()
+                .filter(|uid| !present.contains(*uid))
+                .cloned()
+                .collect();
+            for uid in gone {
+                space.remove(&uid);
+            }
+        }
+        self.drop_if_empty(namespace);
+    }
+
+    /// Forgets a Run that no longer exists.
+    pub fn forget(&mut self, namespace: &Namespace, run: &RunUid) {
+        if let Some(space) = self.spaces.get_mut(namespace) {
+            space.remove(run);
+        }
+        self.drop_if_empty(namespace);
+    }
+
+    /// Reserves the complete request of a Run on a Pod, or changes nothing (S-77).
+    ///
+    /// An earlier assumption of the same Run is replaced (S-89).
+    ///
+    /// # Errors
+    ///
+    /// Returns what is in the way by the book's present knowledge, however old
+    /// the snapshot was from which the Pod was chosen.
+    pub fn reserve(&mut self, run: &Arc<Run>, pod: &Pod) -> Result<(), Taken> {
+        let held = self.occupancy(&run.namespace, pod);
+        if let Some(hold) = self.hold(&run.namespace, &run.uid)
+            && hold.origin == Origin::Observed
+        {
+            return Err(Taken::AlreadyActive(run.uid.clone()));
+        }
+        if held.excludes(run) {
+            return Err(Taken::Exclusive);
+        }
+        if !held.admits(run, &pod.capacity) {
+            return Err(no_room(run, &held.usage_without(&run.uid), &pod.capacity));
+        }
+        let space = self.spaces.entry(run.namespace.clone()).or_default();
+        space.insert(Hold {
+            run: Arc::clone(run),
+            pod: pod.name.clone(),
+            pod_uid: Some(pod.uid.clone()),
+            origin: Origin::Assumed,
+        });
+        Ok(())
+    }
+
+    /// Gives the assumption of a Run up; an observed Run stays counted.
+    pub fn release(&mut self, namespace: &Namespace, run: &RunUid) {
+        if self
+            .hold(namespace, run)
+            .is_some_and(|hold| hold.origin == Origin::Assumed)
+        {
+            self.forget(namespace, run);
+        }
+    }
+
+    /// Returns how a Run holds capacity, if it does.
+    pub fn hold(&self, namespace: &Namespace, run: &RunUid) -> Option<&Hold> {
+        let space = self.spaces.get(namespace)?;
+        space.holds.get(run).map(AsRef::as_ref)
+    }
+
+    /// Returns what a Pod holds at this instant.
+    pub fn occupancy(&self, namespace: &Namespace, pod: &Pod) -> Arc<Occupancy> {
+        self.spaces
+            .get(namespace)
+            .and_then(|space| occupancy(&space.sites, &pod.name, &pod.uid))
+            .unwrap_or_default()
+    }
+
+    /// Freezes what holds capacity of one namespace, usage and targets from the same instant (S-33).
+    ///
+    /// Costs one reference count, whatever the namespace holds.
+    pub fn view(&self, namespace: &str) -> View {
+        self.spaces
+            .get(namespace)
+            .map_or_else(View::default, |space| View {
+                sites: Arc::clone(&space.sites),
+                nothing: Arc::default(),
+            })
+    }
+
+    /// Returns the number of assumptions of all namespaces.
+    pub fn assumed(&self) -> usize {
+        let holds = self.spaces.values().flat_map(|space| space.holds.values());
+        holds.filter(|hold| hold.origin == Origin::Assumed).count()
+    }
+
+    /// Checks that the book does not contradict itself; for property tests (S-154).
+    ///
+    /// # Errors
+    ///
+    /// Returns the first wrong sum or count.
+    pub fn check(&self) -> Result<(), Violation> {
+        for space in self.spaces.values() {
+            let mut counted: BTreeMap<&RunUid, u32> = BTreeMap::new();
+            for ((pod, uid), occupancy) in space.sites.iter() {
+                if occupancy.is_empty() || occupancy.recount() != *occupancy.usage() {
+                    return Err(Violation::Sums(pod.clone()));
+                }
+                for hold in occupancy.holds() {
+                    if hold.pod != *pod || hold.pod_uid != *uid {
+                        return Err(Violation::Count(hold.run.uid.clone()));
+                    }
+                    *counted.entry(&hold.run.uid).or_default() += 1;
+                }
+            }
+            for uid in space.holds.keys() {
+                if counted.remove(uid) != Some(1) {
+                    return Err(Violation::Count(uid.clone()));
+                }
+            }
+            if let Some(uid) = counted.into_keys().next() {
+                return Err(Violation::Count(uid.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that a Pod holds no more than it offers; for property tests (S-81).
+    ///
+    /// # Errors
+    ///
+    /// Returns the first resource that is exceeded, or a broken exclusivity.
+    pub fn check_pod(&self, namespace: &Namespace, pod: &Pod) -> Result<(), Violation> {
+        let held = self.occupancy(namespace, pod);
+        for (resource, held) in held.usage() {
+            let offered = pod.capacity.get(resource).copied().unwrap_or_default();
+            if *held > offered {
+                return Err(Violation::Overcommitted {
+                    pod: pod.name.clone(),
+                    resource: resource.clone(),
+                    held: *held,
+                    offered,
+                });
+            }
+        }
+        if held.holds().count() > 1 && held.holds().any(|hold| hold.run.exclusive) {
+            return Err(Violation::Shared(pod.name.clone()));
+        }
+        Ok(())
+    }
+
+    fn drop_if_empty(&mut self, namespace: &Namespace) {
+        if self
+            .spaces
+            .get(namespace)
+            .is_some_and(|space| space.holds.is_empty())
+        {
+            self.spaces.remove(namespace);
+        }
+    }
+}
+
+/// The last row of S-78: the observation may be older than our own write.
+fn still_assumed(hold: &Hold, seen: &Run) -> bool {
+    hold.origin == Origin::Assumed && hold.run.name == seen.name && seen.attempt <= hold.run.attempt
+}
+
+fn no_room(run: &Run, usage: &Amounts, capacity: &Amounts) -> Taken {
+    let free_of = |name: &String| {
+        let offered = capacity.get(name).copied().unwrap_or_default();
+        let used = usage.get(name).copied().unwrap_or_default();
+        offered.checked_sub(used).unwrap_or_default()
+    };
+    let short = run.request.iter().find(|(name, asked)| {
+        asked.is_positive() && (!capacity.contains_key(*name) || free_of(name) < **asked)
+    });
+    let (resource, asked) = short.map_or_else(Default::default, |(n, a)| (n.clone(), *a));
+    Taken::NoRoom {
+        free: free_of(&resource),
+        resource,
+        asked,
+    }
+}
+
+impl Space {
+    fn insert(&mut self, hold: Hold) {
+        self.remove(&hold.run.uid.clone());
+        let hold = Arc::new(hold);
+        let site = (hold.pod.clone(), hold.pod_uid.clone());
+        let occupancy = Arc::make_mut(&mut self.sites).entry(site).or_default();
+        Arc::make_mut(occupancy).insert(Arc::clone(&hold));
+        self.names
+            .insert(hold.run.name.clone(), hold.run.uid.clone());
+        self.holds.insert(hold.run.uid.clone(), hold);
+    }
+
+    fn remove(&mut self, run: &RunUid) {
+        let Some(hold) = self.holds.remove(run) else {
+            return;
+        };
+        if self.names.get(&hold.run.name) == Some(run) {
+            self.names.remove(&hold.run.name);
+        }
+        let sites = Arc::make_mut(&mut self.sites);
+        let site = (hold.pod.clone(), hold.pod_uid.clone());
+        if let Some(occupancy) = sites.get_mut(&site) {
+            let occupancy = Arc::make_mut(occupancy);
+            occupancy.remove(run);
+            if occupancy.is_empty() {
+                sites.remove(&site);
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Identifiers that cannot be confused with one another.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+
+macro_rules! identifier {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Returns the text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+
+            /// Tells whether the text is empty.
+            pub fn is_empty(&self) -> bool {
+                self.0.is_empty()
+            }
+        }
+
+        impl<T: Into<Arc<str>>> From<T> for $name {
+            fn from(text: T) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+    };
+}
+
+identifier!(
+    /// Namespace of Runs and Pods. Cheap to clone.
+    Namespace
+);
+identifier!(
+    /// Name of a Run within its namespace. Cheap to clone.
+    RunName
+);
+identifier!(
+    /// Identity of a Run over all time. Cheap to clone.
+    RunUid
+);
+identifier!(
+    /// Name of a Pod within its namespace. Cheap to clone.
+    PodName
+);
+identifier!(
+    /// Identity of a Pod over all time. Cheap to clone.
+    PodUid
+);
+identifier!(
+    /// Name of a Runtime within its namespace. Cheap to clone.
+    RuntimeName
+);
+identifier!(
+    /// Name of a PersistentWorkspace within its namespace. Cheap to clone.
+    WorkspaceName
+);

@@ -1,0 +1,149 @@
+//! The thing to place.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kruntimes_core::api::Affinity;
+use kruntimes_core::quantity::Quantity;
+use kruntimes_core::resources::{Amounts, RUNS};
+
+use crate::identity::{Namespace, RunName, RunUid, RuntimeName, WorkspaceName};
+
+/// Label keys and values.
+pub type Labels = BTreeMap<String, String>;
+
+/// What a caller's own type must say to be placed (S-145).
+///
+/// Identity and request are all that is required; everything else has a
+/// default that switches the feature off (S-146).
+pub trait Placeable {
+    /// Namespace; nothing outside it has any influence.
+    fn namespace(&self) -> &str;
+    /// Name within the namespace.
+    fn name(&self) -> &str;
+    /// Identity that is never used again.
+    fn uid(&self) -> &str;
+    /// What it holds while it is active; see [`kruntimes_core::resources::request_of`].
+    fn request(&self) -> Amounts;
+
+    /// Pool it wants, for messages; choosing the places of the pool is up to the snapshot.
+    fn runtime(&self) -> Option<&str> {
+        None
+    }
+
+    /// Labels that selectors of others see.
+    fn labels(&self) -> Labels {
+        Labels::new()
+    }
+
+    /// Affinity towards other things to place.
+    fn affinity(&self) -> Option<Affinity> {
+        None
+    }
+
+    /// Workspace it must be placed with.
+    fn workspace(&self) -> Option<&str> {
+        None
+    }
+
+    /// Whether it tolerates no neighbour on its place.
+    fn exclusive(&self) -> bool {
+        false
+    }
+
+    /// Attempt, counting from one.
+    fn attempt(&self) -> i32 {
+        1
+    }
+
+    /// When it came into being.
+    fn created(&self) -> Option<Timestamp> {
+        None
+    }
+
+    /// Larger goes first.
+    fn priority(&self) -> i32 {
+        0
+    }
+
+    /// Things with the same key are placed all or none.
+    fn group(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// A Run as plugins see it: every field judged and converted once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// Namespace.
+    pub namespace: Namespace,
+    /// Name within the namespace.
+    pub name: RunName,
+    /// Identity that is never used again.
+    pub uid: RunUid,
+    /// Pool it wants.
+    pub runtime: RuntimeName,
+    /// Labels that selectors of others see.
+    pub labels: Arc<Labels>,
+    /// What it holds while it is active.
+    pub request: Arc<Amounts>,
+    /// Affinity towards other Runs.
+    pub affinity: Option<Arc<Affinity>>,
+    /// Workspace it must be placed with.
+    pub workspace: Option<WorkspaceName>,
+    /// Whether it tolerates no neighbour on its place.
+    pub exclusive: bool,
+    /// Attempt, counting from one.
+    pub attempt: i32,
+    /// When it came into being.
+    pub created: Option<Timestamp>,
+    /// Larger goes first.
+    pub priority: i32,
+    /// Runs with the same key are placed all or none.
+    pub group: Option<Arc<str>>,
+}
+
+impl Run {
+    /// Makes a Run that asks for one `runs` and nothing else.
+    pub fn new(
+        namespace: impl Into<Namespace>,
+        name: impl Into<RunName>,
+        uid: impl Into<RunUid>,
+    ) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+            uid: uid.into(),
+            runtime: RuntimeName::default(),
+            labels: Arc::default(),
+            request: Arc::new(Amounts::from([(RUNS.to_owned(), Quantity::from_whole(1))])),
+            affinity: None,
+            workspace: None,
+            exclusive: false,
+            attempt: 1,
+            created: None,
+            priority: 0,
+            group: None,
+        }
+    }
+
+    /// Reads a caller's own type.
+    pub fn of(item: &impl Placeable) -> Self {
+        Self {
+            namespace: item.namespace().into(),
+            name: item.name().into(),
+            uid: item.uid().into(),
+            runtime: item.runtime().unwrap_or_default().into(),
+            labels: Arc::new(item.labels()),
+            request: Arc::new(item.request()),
+            affinity: item.affinity().map(Arc::new),
+            workspace: item.workspace().map(WorkspaceName::from),
+            exclusive: item.exclusive(),
+            attempt: item.attempt(),
+            created: item.created(),
+            priority: item.priority(),
+            group: item.group().map(Arc::from),
+        }
+    }
+}

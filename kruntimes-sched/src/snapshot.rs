@@ -1,0 +1,90 @@
+//! The frozen input of one cycle.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::book::View;
+use crate::identity::PodName;
+use crate::occupancy::Occupancy;
+use crate::pod::Pod;
+
+/// One Pod of the pool and what it holds.
+#[derive(Clone, Debug)]
+pub struct PodState {
+    /// The Pod.
+    pub pod: Arc<Pod>,
+    /// Observed and assumed Runs on it (S-34).
+    pub occupancy: Arc<Occupancy>,
+}
+
+/// Everything a cycle may look at (S-32). Nothing in it changes (S-37).
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    now: Timestamp,
+    pods: Vec<PodState>,
+    view: View,
+    runtime_exists: bool,
+}
+
+impl Snapshot {
+    /// Freezes the Pods of one pool at `now`, with what the namespace's view says they hold.
+    ///
+    /// The order of the Pods does not matter (S-65).
+    pub fn new<P: Into<Arc<Pod>>>(
+        now: Timestamp,
+        pods: impl IntoIterator<Item = P>,
+        view: View,
+    ) -> Self {
+        let mut pods: Vec<PodState> = pods
+            .into_iter()
+            .map(Into::into)
+            .map(|pod: Arc<Pod>| PodState {
+                occupancy: view.occupancy(&pod),
+                pod,
+            })
+            .collect();
+        pods.sort_by(|a, b| (&a.pod.name, &a.pod.uid).cmp(&(&b.pod.name, &b.pod.uid)));
+        pods.dedup_by(|a, b| a.pod.name == b.pod.name);
+        Self {
+            now,
+            pods,
+            view,
+            runtime_exists: true,
+        }
+    }
+
+    /// Says whether the pool's own object exists; without it the reason for waiting is that.
+    pub fn runtime_exists(mut self, exists: bool) -> Self {
+        self.runtime_exists = exists;
+        self
+    }
+
+    /// Returns the instant of the snapshot.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Returns the Pods of the pool by name.
+    pub fn pods(&self) -> &[PodState] {
+        &self.pods
+    }
+
+    /// Finds a Pod of the pool.
+    pub fn pod(&self, name: &PodName) -> Option<&PodState> {
+        self.pods
+            .binary_search_by(|state| state.pod.name.cmp(name))
+            .ok()
+            .map(|found| &self.pods[found])
+    }
+
+    /// Returns everything that holds capacity of the namespace, whatever its pool.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// Tells whether the pool's own object exists.
+    pub fn has_runtime(&self) -> bool {
+        self.runtime_exists
+    }
+}
