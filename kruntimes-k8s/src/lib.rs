@@ -10,3 +10,4 @@ pub mod cache;
 pub mod clock;
 pub mod patch;
 pub mod queue;
+pub mod runtime;

@@ -1,0 +1,380 @@
+//! The Deployment that a Runtime stands for (API reference, section 4.5; node, section 18).
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, OwnerReference};
+use kruntimes_core::api::RuntimeSpec;
+use kruntimes_core::message::quoted;
+use kruntimes_core::{keys, limits, names, resources};
+use kube::core::ObjectMeta;
+use serde_json::Value;
+
+use super::pod_template;
+
+/// What a platform operator chooses for all Runtimes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Defaults {
+    /// Image of the sidecar when a Runtime names none.
+    pub daemon_image: String,
+    /// ServiceAccount of the Pods when a template names none.
+    pub service_account: String,
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Self {
+            daemon_image: "kruntimes-runtimed:latest".to_owned(),
+            service_account: "kruntimes-runtimed".to_owned(),
+        }
+    }
+}
+
+/// Why a Runtime has no Deployment.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The name does not fit a derived label. Rename the Runtime.
+    #[error("runtime name {} is longer than {max} characters, which the label app=kruntimes-<name> cannot hold", quoted(.name))]
+    InvalidName {
+        /// The name.
+        name: String,
+        /// Longest possible name.
+        max: usize,
+    },
+    /// The template is no Pod spec.
+    #[error("spec.template.spec is not a pod spec: {0}")]
+    Template(String),
+    /// The workspace is no volume source.
+    #[error("spec.workspace is not a volume source: {0}")]
+    Workspace(String),
+    /// A capacity cannot be advertised.
+    #[error("spec.capacity.resources[{}] {problem}", quoted(.resource))]
+    Capacity {
+        /// The resource.
+        resource: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+}
+
+impl Error {
+    /// Returns the reason of the `Ready` condition this error leads to.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::InvalidName { .. } => "InvalidName",
+            Self::Template(_) | Self::Workspace(_) | Self::Capacity { .. } => "ReconcileFailed",
+        }
+    }
+}
+
+/// Longest Runtime name whose `app` label fits.
+pub const RUNTIME_NAME_MAX: usize = limits::LABEL_MAX - "kruntimes-".len();
+
+/// Returns the labels that select the Pods of a Runtime.
+pub fn selector_labels(runtime: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([
+        (keys::LABEL_RUNTIME.to_owned(), runtime.to_owned()),
+        (keys::LABEL_APP.to_owned(), format!("kruntimes-{runtime}")),
+    ])
+}
+
+/// Builds the Deployment of a Runtime. The Runtime itself is never modified (N-238).
+///
+/// # Errors
+///
+/// Returns why the Runtime can have no Deployment; nothing is guessed.
+pub fn desired(
+    name: &str,
+    namespace: &str,
+    owner: OwnerReference,
+    spec: &RuntimeSpec,
+    defaults: &Defaults,
+) -> Result<Deployment, Error> {
+    if name.len() > RUNTIME_NAME_MAX {
+        return Err(Error::InvalidName {
+            name: name.to_owned(),
+            max: RUNTIME_NAME_MAX,
+        });
+    }
+    let labels = selector_labels(name);
+    let capacity = capacity_annotations(spec)?;
+    Ok(Deployment {
+        metadata: ObjectMeta {
+            name: Some(names::runtime_objects(name)),
+            namespace: Some(namespace.to_owned()),
+            labels: Some(labels.clone()),
+            owner_references: Some(vec![owner]),
+            ..ObjectMeta::default()
+        },
+        spec: Some(DeploymentSpec {
+            replicas: Some(spec.replicas.unwrap_or(1).max(1)),
+            selector: LabelSelector {
+                match_labels: Some(labels.clone()),
+                ..LabelSelector::default()
+            },
+            template: pod_template::build(name, spec, labels, capacity, defaults)?,
+            ..DeploymentSpec::default()
+        }),
+        status: None,
+    })
+}
+
+/// Writes the capacity of a Runtime as annotations; entries that are not positive are not advertised.
+fn capacity_annotations(spec: &RuntimeSpec) -> Result<BTreeMap<String, String>, Error> {
+    let refused = |resource: &str, problem| Error::Capacity {
+        resource: resource.to_owned(),
+        problem,
+    };
+    let mut annotations = BTreeMap::new();
+    for (resource, amount) in spec.capacity.iter().flat_map(|c| &c.resources) {
+        let Some(whole) = amount.to_whole() else {
+            return Err(refused(resource, "must be a whole number"));
+        };
+        if whole < 0 {
+            return Err(refused(resource, "must not be negative"));
+        }
+        let suffix = resources::annotation_suffix(resource);
+        if resource.contains("__") || suffix.is_empty() || suffix.len() + "capacity.".len() > 63 {
+            return Err(refused(resource, "does not fit an annotation key"));
+        }
+        if whole > 0 {
+            annotations.insert(
+                format!("{}{suffix}", keys::ANNOTATION_CAPACITY_PREFIX),
+                amount.to_string(),
+            );
+        }
+    }
+    Ok(annotations)
+}
+
+/// Returns how many Runs one Pod takes at once, for `--workers`.
+pub(super) fn workers(spec: &RuntimeSpec) -> i64 {
+    spec.capacity
+        .as_ref()
+        .and_then(|capacity| capacity.resources.get(resources::RUNS))
+        .and_then(|amount| amount.to_whole())
+        .filter(|whole| (1..=i64::from(i32::MAX)).contains(whole))
+        .unwrap_or(resources::DEFAULT_RUNS_CAPACITY)
+}
+
+/// Tells whether `existing` has everything `desired` asks for.
+///
+/// Members that only `existing` has were defaulted by the API server or set by
+/// others and cause no write (N-237).
+pub fn covers(existing: &Value, desired: &Value) -> bool {
+    match (existing, desired) {
+        (Value::Object(existing), Value::Object(desired)) => desired.iter().all(|(key, want)| {
+            existing
+                .get(key)
+                .is_some_and(|present| covers(present, want))
+        }),
+        (Value::Array(existing), Value::Array(desired)) => {
+            existing.len() == desired.len()
+                && existing.iter().zip(desired).all(|(e, d)| covers(e, d))
+        }
+        (existing, desired) => existing == desired,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{Container, PodSpec};
+    use kruntimes_core::api::{PodTemplate, RuntimeCapacity};
+    use serde_json::json;
+
+    use super::*;
+
+    fn runtime(spec: &Value) -> RuntimeSpec {
+        RuntimeSpec {
+            template: PodTemplate {
+                spec: spec.as_object().cloned(),
+                ..PodTemplate::default()
+            },
+            ..RuntimeSpec::default()
+        }
+    }
+
+    fn bash() -> RuntimeSpec {
+        runtime(&json!({"containers": [{"name": "runtime", "image": "bash:1"}]}))
+    }
+
+    fn owner() -> OwnerReference {
+        OwnerReference {
+            kind: "Runtime".into(),
+            name: "bash".into(),
+            ..OwnerReference::default()
+        }
+    }
+
+    fn build(spec: &RuntimeSpec) -> Result<Deployment, Error> {
+        desired("bash", "ns", owner(), spec, &Defaults::default())
+    }
+
+    fn pod(deployment: &Deployment) -> PodSpec {
+        let template = &deployment.spec.as_ref().unwrap().template;
+        template.spec.clone().unwrap()
+    }
+
+    fn container(deployment: &Deployment, name: &str) -> Container {
+        let found = pod(deployment)
+            .containers
+            .into_iter()
+            .find(|c| c.name == name);
+        found.unwrap_or_else(|| panic!("no container {name}"))
+    }
+
+    #[test]
+    fn a_minimal_runtime_becomes_a_complete_deployment() {
+        let made = build(&bash()).unwrap();
+        assert_eq!(made.metadata.name.as_deref(), Some("runtime-bash"));
+        let names: Vec<_> = pod(&made).containers.into_iter().map(|c| c.name).collect();
+        assert_eq!(names, ["runtime", "runtimed"]);
+        let daemon = container(&made, "runtimed");
+        let args = daemon.args.unwrap();
+        assert!(args.contains(&"--runtime-endpoint=127.0.0.1:9091".to_owned()));
+        assert!(args.contains(&"--workers=2".to_owned()));
+        assert!(args.contains(&"--runtime-name=bash".to_owned()));
+        assert_eq!(
+            pod(&made).service_account_name.as_deref(),
+            Some("kruntimes-runtimed")
+        );
+    }
+
+    #[test]
+    fn n_239_capacity_sets_annotation_and_workers_together() {
+        let mut spec = bash();
+        spec.capacity = Some(RuntimeCapacity {
+            resources: [("runs", "1000"), ("example.com/gpu", "2"), ("none", "0")]
+                .map(|(name, amount)| (name.to_owned(), amount.parse().unwrap()))
+                .into(),
+        });
+        let made = build(&spec).unwrap();
+        let template = made
+            .spec
+            .as_ref()
+            .unwrap()
+            .template
+            .metadata
+            .clone()
+            .unwrap();
+        let annotations = template.annotations.unwrap();
+        assert_eq!(annotations["kruntimes.io/capacity.runs"], "1k");
+        assert_eq!(annotations["kruntimes.io/capacity.example.com__gpu"], "2");
+        assert!(!annotations.contains_key("kruntimes.io/capacity.none"));
+        assert!(
+            container(&made, "runtimed")
+                .args
+                .unwrap()
+                .contains(&"--workers=1000".to_owned())
+        );
+        for bad in ["500m", "-1"] {
+            let amount = [("runs".to_owned(), bad.parse().unwrap())];
+            spec.capacity = Some(RuntimeCapacity {
+                resources: amount.into(),
+            });
+            assert_eq!(
+                build(&spec).unwrap_err().reason(),
+                "ReconcileFailed",
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn n_236_a_template_without_runtime_first_is_refused() {
+        for spec in [
+            json!({}),
+            json!({"containers": []}),
+            json!({"containers": [{"name": "other", "image": "x"}]}),
+            json!({"containers": [{"name": "runtime", "image": "x", "ports": 5}]}),
+        ] {
+            assert_eq!(
+                build(&runtime(&spec)).unwrap_err().reason(),
+                "ReconcileFailed",
+                "{spec}"
+            );
+        }
+    }
+
+    #[test]
+    fn n_243_a_long_name_is_refused() {
+        let long = "r".repeat(54);
+        let made = desired(&long, "ns", owner(), &bash(), &Defaults::default());
+        assert_eq!(made.unwrap_err().reason(), "InvalidName");
+        let fits = "r".repeat(53);
+        assert!(desired(&fits, "ns", owner(), &bash(), &Defaults::default()).is_ok());
+    }
+
+    #[test]
+    fn user_parts_are_kept_and_reserved_ones_replaced() {
+        let spec = runtime(&json!({
+            "serviceAccountName": "mine",
+            "containers": [
+                {"name": "runtime", "image": "x", "resources": {"limits": {"cpu": "4000m"}},
+                 "volumeMounts": [{"name": "artifact-store", "mountPath": "/a"}, {"name": "data", "mountPath": "/d"}]},
+                {"name": "runtimed", "image": "evil"},
+                {"name": "helper", "image": "y"}],
+            "volumes": [{"name": "workspace", "emptyDir": {}}, {"name": "data", "emptyDir": {}}],
+        }));
+        let made = build(&spec).unwrap();
+        let names: Vec<_> = pod(&made).containers.into_iter().map(|c| c.name).collect();
+        assert_eq!(names, ["runtime", "helper", "runtimed"]);
+        assert_eq!(
+            container(&made, "runtimed").image.as_deref(),
+            Some("kruntimes-runtimed:latest")
+        );
+        let runtime = container(&made, "runtime");
+        let mounts: Vec<_> = runtime
+            .volume_mounts
+            .unwrap()
+            .into_iter()
+            .map(|m| m.name)
+            .collect();
+        assert_eq!(mounts, ["data", "workspace", "tmp"]);
+        let resources = runtime.resources.unwrap();
+        assert_eq!(resources.limits.unwrap()["cpu"].0, "4");
+        assert_eq!(resources.requests.unwrap()["cpu"].0, "250m");
+        let volumes: Vec<_> = pod(&made)
+            .volumes
+            .unwrap()
+            .into_iter()
+            .map(|v| v.name)
+            .collect();
+        assert_eq!(
+            volumes.iter().filter(|name| *name == "workspace").count(),
+            1
+        );
+        assert_eq!(pod(&made).service_account_name.as_deref(), Some("mine"));
+    }
+
+    #[test]
+    fn n_241_the_token_reaches_only_the_daemon() {
+        let made = build(&bash()).unwrap();
+        assert_eq!(pod(&made).automount_service_account_token, Some(false));
+        let mounts = |name| container(&made, name).volume_mounts.unwrap_or_default();
+        assert!(
+            mounts("runtimed")
+                .iter()
+                .any(|m| m.name == "runtimed-token")
+        );
+        assert!(!mounts("runtime").iter().any(|m| m.name == "runtimed-token"));
+    }
+
+    #[test]
+    fn n_237_what_others_added_is_no_difference() {
+        let desired = json!({"a": {"b": 1}, "l": [{"name": "x"}]});
+        assert!(covers(
+            &json!({"a": {"b": 1, "c": 2}, "l": [{"name": "x", "d": 1}], "z": 0}),
+            &desired
+        ));
+        assert!(!covers(
+            &json!({"a": {"b": 2}, "l": [{"name": "x"}]}),
+            &desired
+        ));
+        assert!(!covers(
+            &json!({"a": {"b": 1}, "l": [{"name": "x"}, {"name": "y"}]}),
+            &desired
+        ));
+    }
+}
