@@ -1,1 +1,3 @@
 //! Placeholder of kruntimes-apiserver; the room is being furnished.
+
+pub mod schema;

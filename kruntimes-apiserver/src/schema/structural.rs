@@ -1,0 +1,510 @@
+//! Compiles an OpenAPI schema of a CustomResourceDefinition into our own tree, refusing what is not structural.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use serde_json::Value;
+
+use super::cel::Rule;
+use super::checks::Checks;
+use super::field_error::Path;
+
+/// Says why a CustomResourceDefinition cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SchemaError {
+    /// The definition has no version of that name.
+    #[error("the definition has no version {0:?}")]
+    UnknownVersion(String),
+    /// The schema breaks a law of structural schemas; `path` is a path inside the schema.
+    #[error("schema is not structural: {path}: {reason}")]
+    NotStructural {
+        /// Path of the offending schema, such as `spec.properties[jobs]`.
+        path: String,
+        /// The law that is broken.
+        reason: String,
+    },
+    /// A `pattern` is no regular expression that we can compile.
+    #[error("{path}.pattern is not a valid regular expression")]
+    Pattern {
+        /// Path of the schema that holds the pattern.
+        path: String,
+        /// What the regular expression compiler says.
+        #[source]
+        source: regex::Error,
+    },
+    /// A CEL rule or message expression does not compile.
+    #[error("{path}: rule {rule:?} does not compile")]
+    Rule {
+        /// Path of the schema that holds the rule.
+        path: String,
+        /// The text of the expression.
+        rule: String,
+        /// What the CEL compiler says.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A CEL rule compiles, but would fail or mean something else on a cluster.
+    #[error("{path}: rule {rule:?}: {reason}")]
+    RuleMeaning {
+        /// Path of the schema that holds the rule.
+        path: String,
+        /// The text of the expression.
+        rule: String,
+        /// The name or construct that is refused.
+        reason: String,
+    },
+    /// A default value breaks the schema it stands in.
+    #[error("{path}: default value is invalid: {reason}")]
+    Default {
+        /// Path of the field, as it would be in an object.
+        path: String,
+        /// The first thing that is wrong with the value.
+        reason: String,
+    },
+}
+
+/// JSON types that a schema can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum JsonType {
+    Object,
+    Array,
+    String,
+    Integer,
+    Number,
+    Boolean,
+}
+
+impl JsonType {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        const ALL: [JsonType; 6] = [
+            JsonType::Object,
+            JsonType::Array,
+            JsonType::String,
+            JsonType::Integer,
+            JsonType::Number,
+            JsonType::Boolean,
+        ];
+        ALL.into_iter().find(|one| one.name() == text)
+    }
+}
+
+/// How members of a list are told apart (`x-kubernetes-list-type`).
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) enum ListType {
+    #[default]
+    Atomic,
+    Set,
+    Map(Vec<String>),
+}
+
+/// One compiled schema. Branches of `allOf` and the like are nodes too, without type and structure of their own.
+#[derive(Debug, Default)]
+pub(super) struct Node {
+    pub(super) json_type: Option<JsonType>,
+    pub(super) nullable: bool,
+    pub(super) default: Option<Value>,
+    pub(super) properties: BTreeMap<String, Node>,
+    pub(super) additional: Option<Box<Node>>,
+    pub(super) items: Option<Box<Node>>,
+    pub(super) preserve_unknown: bool,
+    pub(super) embedded: bool,
+    pub(super) int_or_string: bool,
+    pub(super) list: ListType,
+    pub(super) checks: Checks,
+    pub(super) rules: Vec<Rule>,
+    /// Whether this schema or one below it has rules.
+    pub(super) has_rules: bool,
+}
+
+impl Node {
+    /// Returns the schema that accepts everything and prunes nothing.
+    pub(super) fn anything() -> Self {
+        Self {
+            preserve_unknown: true,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the schema of the member called `name`, declared or by `additionalProperties`.
+    pub(super) fn member(&self, name: &str) -> Option<&Node> {
+        self.properties.get(name).or(self.additional.as_deref())
+    }
+
+    fn children(&self) -> impl Iterator<Item = &Node> {
+        self.properties
+            .values()
+            .chain(self.additional.as_deref())
+            .chain(self.items.as_deref())
+    }
+}
+
+/// Where a schema stands, which decides what it may say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Part of the structure: may say everything.
+    Structure,
+    /// Inside `allOf`, `anyOf`, `oneOf` or `not`: may only restrict values.
+    Branch,
+    /// Like `Branch`, and `type` is allowed as the two halves of an int-or-string.
+    IntOrStringBranch,
+}
+
+pub(super) fn compile_root(props: &JSONSchemaProps) -> Result<Node, SchemaError> {
+    let path = Path::ROOT;
+    if props.type_.as_deref() != Some("object") {
+        return Err(refuse(&path.field("type"), "must be object at the root"));
+    }
+    let mut root = compile(props, Place::Structure, &path)?;
+    root.embedded = true;
+    Ok(root)
+}
+
+pub(super) fn compile(
+    props: &JSONSchemaProps,
+    place: Place,
+    path: &Path<'_>,
+) -> Result<Node, SchemaError> {
+    refuse_foreign_keywords(props, path)?;
+    let mut node = Node {
+        json_type: json_type(props, path)?,
+        nullable: props.nullable == Some(true),
+        default: props.default.as_ref().map(|json| json.0.clone()),
+        preserve_unknown: props.x_kubernetes_preserve_unknown_fields == Some(true),
+        embedded: props.x_kubernetes_embedded_resource == Some(true),
+        int_or_string: props.x_kubernetes_int_or_string == Some(true),
+        ..Node::default()
+    };
+    match place {
+        Place::Structure => check_structure(props, &node, path)?,
+        Place::Branch | Place::IntOrStringBranch => check_branch(props, place, path)?,
+    }
+    compile_children(props, place, path, &mut node)?;
+    node.list = list_type(props, &node, path)?;
+    let branches = if node.int_or_string {
+        Place::IntOrStringBranch
+    } else {
+        Place::Branch
+    };
+    let branches = if place == Place::IntOrStringBranch {
+        place
+    } else {
+        branches
+    };
+    node.checks = Checks::compile(props, branches, path)?;
+    for rule in props.x_kubernetes_validations.iter().flatten() {
+        node.rules.push(Rule::compile(rule, path)?);
+    }
+    node.has_rules = !node.rules.is_empty() || node.children().any(|child| child.has_rules);
+    if place == Place::Structure {
+        branches_name_declared_fields(&node, node.checks.branches(), path)?;
+    }
+    Ok(node)
+}
+
+fn compile_children(
+    props: &JSONSchemaProps,
+    place: Place,
+    path: &Path<'_>,
+    node: &mut Node,
+) -> Result<(), SchemaError> {
+    let below = if place == Place::Structure {
+        Place::Structure
+    } else {
+        Place::Branch
+    };
+    let properties = path.field("properties");
+    for (name, child) in props.properties.iter().flatten() {
+        node.properties
+            .insert(name.clone(), compile(child, below, &properties.key(name))?);
+    }
+    match &props.additional_properties {
+        None => {}
+        Some(JSONSchemaPropsOrBool::Bool(true)) => {
+            node.additional = Some(Box::new(Node::anything()))
+        }
+        Some(JSONSchemaPropsOrBool::Bool(false)) => {
+            return Err(refuse(
+                &path.field("additionalProperties"),
+                "must not be false",
+            ));
+        }
+        Some(JSONSchemaPropsOrBool::Schema(child)) => {
+            let child = compile(child, below, &path.field("additionalProperties"))?;
+            node.additional = Some(Box::new(child));
+        }
+    }
+    match &props.items {
+        None => {}
+        Some(JSONSchemaPropsOrArray::Schema(child)) => {
+            node.items = Some(Box::new(compile(child, below, &path.field("items"))?));
+        }
+        Some(JSONSchemaPropsOrArray::Schemas(_)) => {
+            return Err(refuse(
+                &path.field("items"),
+                "must be a schema object and not an array",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn json_type(props: &JSONSchemaProps, path: &Path<'_>) -> Result<Option<JsonType>, SchemaError> {
+    match props.type_.as_deref() {
+        None | Some("") => Ok(None),
+        Some(text) => match JsonType::parse(text) {
+            Some(found) => Ok(Some(found)),
+            None => Err(refuse(
+                &path.field("type"),
+                "must be array, boolean, integer, number, object or string",
+            )),
+        },
+    }
+}
+
+fn refuse_foreign_keywords(props: &JSONSchemaProps, path: &Path<'_>) -> Result<(), SchemaError> {
+    for (keyword, given) in [
+        ("$ref", props.ref_path.is_some()),
+        ("$schema", props.schema.is_some()),
+        ("id", props.id.is_some()),
+        ("additionalItems", props.additional_items.is_some()),
+        ("definitions", props.definitions.is_some()),
+        ("dependencies", props.dependencies.is_some()),
+        ("patternProperties", props.pattern_properties.is_some()),
+    ] {
+        if given {
+            return Err(refuse(&path.field(keyword), "is not supported"));
+        }
+    }
+    Ok(())
+}
+
+/// Laws of a schema that is part of the structure.
+fn check_structure(
+    props: &JSONSchemaProps,
+    node: &Node,
+    path: &Path<'_>,
+) -> Result<(), SchemaError> {
+    let is = |one| node.json_type == Some(one);
+    let has_members = props
+        .properties
+        .as_ref()
+        .is_some_and(|members| !members.is_empty());
+    let type_path = path.field("type");
+    if node.int_or_string && node.json_type.is_some() {
+        return Err(refuse(
+            &type_path,
+            "must be empty if x-kubernetes-int-or-string is true",
+        ));
+    }
+    if node.json_type.is_none() && !node.int_or_string && !node.preserve_unknown {
+        return Err(refuse(&type_path, "must not be empty"));
+    }
+    if node.embedded && !is(JsonType::Object) {
+        return Err(refuse(
+            &type_path,
+            "must be object if x-kubernetes-embedded-resource is true",
+        ));
+    }
+    if node.embedded && !node.preserve_unknown && !has_members {
+        return Err(refuse(
+            &path.field("properties"),
+            "must not be empty for an embedded resource",
+        ));
+    }
+    if has_members && props.additional_properties.is_some() {
+        return Err(refuse(
+            &path.field("additionalProperties"),
+            "and properties are mutually exclusive",
+        ));
+    }
+    if is(JsonType::Array) && props.items.is_none() {
+        return Err(refuse(
+            &path.field("items"),
+            "must be specified for an array",
+        ));
+    }
+    if (has_members || props.additional_properties.is_some())
+        && !is(JsonType::Object)
+        && !node.preserve_unknown
+    {
+        return Err(refuse(
+            &type_path,
+            "must be object if properties are specified",
+        ));
+    }
+    Ok(())
+}
+
+/// Laws of a schema inside `allOf`, `anyOf`, `oneOf` or `not`.
+fn check_branch(props: &JSONSchemaProps, place: Place, path: &Path<'_>) -> Result<(), SchemaError> {
+    for (keyword, given) in [
+        (
+            "type",
+            props.type_.is_some() && place != Place::IntOrStringBranch,
+        ),
+        ("default", props.default.is_some()),
+        ("nullable", props.nullable.is_some()),
+        (
+            "additionalProperties",
+            props.additional_properties.is_some(),
+        ),
+        (
+            "x-kubernetes-preserve-unknown-fields",
+            props.x_kubernetes_preserve_unknown_fields.is_some(),
+        ),
+        (
+            "x-kubernetes-embedded-resource",
+            props.x_kubernetes_embedded_resource.is_some(),
+        ),
+        (
+            "x-kubernetes-int-or-string",
+            props.x_kubernetes_int_or_string.is_some(),
+        ),
+        (
+            "x-kubernetes-list-type",
+            props.x_kubernetes_list_type.is_some(),
+        ),
+        (
+            "x-kubernetes-list-map-keys",
+            props.x_kubernetes_list_map_keys.is_some(),
+        ),
+        (
+            "x-kubernetes-map-type",
+            props.x_kubernetes_map_type.is_some(),
+        ),
+        (
+            "x-kubernetes-validations",
+            props.x_kubernetes_validations.is_some(),
+        ),
+    ] {
+        if given {
+            return Err(refuse(
+                &path.field(keyword),
+                "must not be used inside allOf, anyOf, oneOf or not",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Everything that a branch restricts must be declared outside of it.
+fn branches_name_declared_fields<'n>(
+    node: &Node,
+    branches: impl Iterator<Item = &'n Node>,
+    path: &Path<'_>,
+) -> Result<(), SchemaError> {
+    for branch in branches {
+        for (name, below) in &branch.properties {
+            let Some(declared) = node.member(name) else {
+                if node.preserve_unknown {
+                    continue;
+                }
+                let properties = path.field("properties");
+                return Err(refuse(
+                    &properties.key(name),
+                    "is used in a branch, so it must be declared outside too",
+                ));
+            };
+            let properties = path.field("properties");
+            branches_name_declared_fields(declared, std::iter::once(below), &properties.key(name))?;
+        }
+        if let Some(below) = &branch.items {
+            let Some(declared) = &node.items else {
+                return Err(refuse(
+                    &path.field("items"),
+                    "is used in a branch, so it must be declared outside too",
+                ));
+            };
+            branches_name_declared_fields(
+                declared,
+                std::iter::once(&**below),
+                &path.field("items"),
+            )?;
+        }
+        branches_name_declared_fields(
+            node,
+            Box::new(branch.checks.branches()) as Box<dyn Iterator<Item = _>>,
+            path,
+        )?;
+    }
+    Ok(())
+}
+
+fn list_type(
+    props: &JSONSchemaProps,
+    node: &Node,
+    path: &Path<'_>,
+) -> Result<ListType, SchemaError> {
+    let keys = props
+        .x_kubernetes_list_map_keys
+        .as_deref()
+        .unwrap_or_default();
+    let keys_path = path.field("x-kubernetes-list-map-keys");
+    let found = props.x_kubernetes_list_type.as_deref();
+    if found.is_some() && node.json_type != Some(JsonType::Array) {
+        return Err(refuse(
+            &path.field("type"),
+            "must be array if x-kubernetes-list-type is specified",
+        ));
+    }
+    if found != Some("map") && !keys.is_empty() {
+        return Err(refuse(
+            &keys_path,
+            "must not be specified if x-kubernetes-list-type is not map",
+        ));
+    }
+    match found {
+        None | Some("atomic") => Ok(ListType::Atomic),
+        Some("set") => Ok(ListType::Set),
+        Some("map") => {
+            if keys.is_empty() {
+                return Err(refuse(
+                    &keys_path,
+                    "must not be empty if x-kubernetes-list-type is map",
+                ));
+            }
+            let items = node.items.as_deref();
+            for key in keys {
+                let Some(member) = items.and_then(|items| items.properties.get(key)) else {
+                    return Err(refuse(
+                        &keys_path,
+                        &format!("names {key:?}, which is no property of the items"),
+                    ));
+                };
+                let required = items.is_some_and(|items| items.checks.requires(key));
+                if !required && member.default.is_none() {
+                    return Err(refuse(
+                        &keys_path,
+                        &format!("names {key:?}, which is neither required nor defaulted"),
+                    ));
+                }
+            }
+            Ok(ListType::Map(keys.to_vec()))
+        }
+        Some(_) => Err(refuse(
+            &path.field("x-kubernetes-list-type"),
+            "must be atomic, set or map",
+        )),
+    }
+}
+
+pub(super) fn refuse(path: &Path<'_>, reason: &str) -> SchemaError {
+    SchemaError::NotStructural {
+        path: path.to_string(),
+        reason: reason.to_owned(),
+    }
+}
