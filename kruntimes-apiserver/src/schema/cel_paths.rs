@@ -192,10 +192,10 @@ impl<'n> Reader<'n> {
         if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || self.engine.has_function(name) {
             return Ok(());
         }
-        if let Some(Expr::Ident(group)) = call.target.as_deref().map(|target| &target.expr) {
-            if self.engine.has_function(&format!("{group}.{name}")) {
-                return Ok(());
-            }
+        if let Some(Expr::Ident(group)) = call.target.as_deref().map(|target| &target.expr)
+            && self.engine.has_function(&format!("{group}.{name}"))
+        {
+            return Ok(());
         }
         Err(format!("undeclared reference to function {name}"))
     }

@@ -1,5 +1,7 @@
 //! Value validations of one schema: bounds, patterns, enumerations and the branches of `allOf` and the like.
 
+use std::cmp::Ordering;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use regex::Regex;
 use serde_json::{Map, Number, Value};
@@ -209,10 +211,10 @@ impl Checks {
                 errors.push(complain(&text));
             }
         }
-        if let Some(branch) = &self.not {
-            if outcome(branch, value, path).is_empty() {
-                errors.push(complain("not validate the schema (not)"));
-            }
+        if let Some(branch) = &self.not
+            && outcome(branch, value, path).is_empty()
+        {
+            errors.push(complain("not validate the schema (not)"));
         }
     }
 }
@@ -278,7 +280,7 @@ impl NumberChecks {
         }
         match self.minimum {
             Some(limit) if self.exclusive_minimum && found <= limit => {
-                invalid("greater than", limit)
+                invalid("greater than", limit);
             }
             Some(limit) if found < limit => invalid("greater than or equal to", limit),
             Some(_) | None => {}
@@ -340,7 +342,7 @@ pub(super) fn equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => {
             left == right
-                || matches!((left.as_f64(), right.as_f64()), (Some(left), Some(right)) if left == right)
+                || matches!((left.as_f64(), right.as_f64()), (Some(left), Some(right)) if left.partial_cmp(&right) == Some(Ordering::Equal))
         }
         (Value::Array(left), Value::Array(right)) => {
             left.len() == right.len()

@@ -34,10 +34,10 @@ fn apply_to_members(node: &Node, members: &mut Map<String, Value>) {
             && schema.is_some_and(|schema| refuses_null(schema) && schema.default.is_none()))
     });
     for (name, child) in &node.properties {
-        if let Some(default) = &child.default {
-            if !members.contains_key(name) {
-                members.insert(name.clone(), default.clone());
-            }
+        if let Some(default) = &child.default
+            && !members.contains_key(name)
+        {
+            members.insert(name.clone(), default.clone());
         }
     }
     for (name, value) in members.iter_mut() {

@@ -13,6 +13,7 @@ mod checks;
 mod defaults;
 mod field_error;
 mod formats;
+mod laws;
 mod lists;
 mod prune;
 mod structural;
@@ -97,3 +98,6 @@ impl KindSchema {
         validate::validate(&self.root, &self.engine, object, old)
     }
 }
+
+#[cfg(test)]
+mod tests;
