@@ -1,0 +1,4 @@
+//! Integration tests of the protocol crate.
+
+mod golden;
+mod scripted;
