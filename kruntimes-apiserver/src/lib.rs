@@ -1,3 +1,45 @@
-//! Placeholder of kruntimes-apiserver; the room is being furnished.
+//! A Kubernetes-style API service in one process, as a tower service under an ordinary `kube::Client`.
+//!
+//! Start at [`ApiServer::builder`]: hand in custom resource definitions, take [`ApiServer::client`], and keep the
+//! guard of [`ApiServer::spawn_background`] for as long as garbage collection should run. Nothing here knows what the
+//! resources mean; schemas come from their definitions. Objects live in memory.
 
+mod answer;
+mod builtin;
+mod clock;
+mod commit;
+mod crd;
+mod delete;
+mod discovery;
+mod error;
+mod event_alias;
+pub mod fault;
+mod garbage;
+mod ids;
+mod invalid;
+mod kind;
+mod list;
+mod logs;
+mod metadata;
+mod object;
+mod patch;
+mod query;
+mod registry;
+mod route;
 pub mod schema;
+mod selector;
+mod server;
+mod service;
+mod shape;
+mod stats;
+mod store;
+mod watch;
+mod write;
+
+pub use answer::{AnswerBody, BoxError};
+pub use clock::{Clock, SystemClock};
+pub use ids::{IdSource, RandomIds, SeededIds};
+pub use logs::{LogError, LogRequest, LogStream, PodLogs};
+pub use server::{ApiServer, Background, BuildError, Builder, Snapshot};
+pub use service::ApiService;
+pub use stats::Stats;

@@ -1,0 +1,114 @@
+//! The core that every verb works on, and the one loop through which existing objects change.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+use crate::{
+    clock::{Clock, whole_seconds},
+    error::ApiError,
+    ids::IdSource,
+    kind::Served,
+    logs::PodLogs,
+    object::{Key, Object},
+    registry::Registry,
+    stats::Counters,
+    store::Store,
+};
+
+/// Everything a request needs, shared by all clones of the service.
+pub(crate) struct Core {
+    pub(crate) registry: Registry,
+    pub(crate) store: Mutex<Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) logs: Option<Arc<dyn PodLogs>>,
+    pub(crate) counters: Counters,
+}
+
+/// What shall become of an object.
+pub(crate) enum Next {
+    Keep,
+    Write(Value),
+    Remove,
+}
+
+/// What became of an object.
+pub(crate) enum Outcome {
+    /// It exists, in this state.
+    Exists(Arc<Object>),
+    /// It is gone; this was its last state.
+    Removed(Arc<Object>),
+}
+
+impl Outcome {
+    pub(crate) fn object(&self) -> &Arc<Object> {
+        match self {
+            Self::Exists(object) | Self::Removed(object) => object,
+        }
+    }
+}
+
+impl Core {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn now(&self) -> String {
+        whole_seconds(self.clock.now())
+    }
+
+    pub(crate) fn get(&self, served: &Served, key: &Key) -> Result<Arc<Object>, ApiError> {
+        self.lock()
+            .get(served.kind.shelf, key)
+            .cloned()
+            .ok_or_else(|| ApiError::not_found(served, &key.name))
+    }
+
+    /// Changes an object by a decision that is made outside the lock and repeated when somebody else was faster.
+    ///
+    /// Each repetition means that another write went through, so there is no limit to them.
+    pub(crate) fn change(
+        &self,
+        served: &Served,
+        key: &Key,
+        dry_run: bool,
+        decide: impl Fn(&Arc<Object>) -> Result<Next, ApiError>,
+    ) -> Result<Outcome, ApiError> {
+        let shelf = served.kind.shelf;
+        let mut current = self.get(served, key)?;
+        loop {
+            let next = decide(&current)?;
+            if dry_run {
+                return Ok(rehearse(next, &current));
+            }
+            let mut store = self.lock();
+            match store.get(shelf, key) {
+                Some(latest) if Arc::ptr_eq(latest, &current) => {}
+                Some(latest) => {
+                    current = Arc::clone(latest);
+                    continue;
+                }
+                None => return Err(ApiError::not_found(served, &key.name)),
+            }
+            return Ok(match next {
+                Next::Keep => Outcome::Exists(current),
+                Next::Write(value) => Outcome::Exists(store.put(shelf, key, value)),
+                Next::Remove => Outcome::Removed(store.remove(shelf, key).unwrap_or(current)),
+            });
+        }
+    }
+}
+
+/// Shows what a change would lead to; the version stays that of the object as it is.
+fn rehearse(next: Next, current: &Arc<Object>) -> Outcome {
+    match next {
+        Next::Keep => Outcome::Exists(Arc::clone(current)),
+        Next::Write(value) => Outcome::Exists(Arc::new(Object::new(
+            current.key.clone(),
+            current.version,
+            value,
+        ))),
+        Next::Remove => Outcome::Removed(Arc::clone(current)),
+    }
+}

@@ -1,0 +1,267 @@
+//! Deletion: at once, after a grace period, or once the finalizers are through.
+
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    clock::whole_seconds,
+    commit::{Core, Next, Outcome},
+    error::ApiError,
+    kind::Served,
+    object::{Key, Object, finalizers, meta_mut},
+    query::Query,
+    selector::Selector,
+    write::raise_generation,
+};
+
+/// Finalizer that holds an owner until its dependents are gone.
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+/// Finalizer that holds an owner until its dependents have let go of it.
+pub(crate) const ORPHAN: &str = "orphan";
+/// Namespaces that cannot be deleted.
+const KEPT_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// What happens to the dependents of a deleted object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub(crate) enum Propagation {
+    Background,
+    Foreground,
+    Orphan,
+}
+
+/// Conditions under which a deletion may happen.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Preconditions {
+    uid: Option<String>,
+    resource_version: Option<String>,
+}
+
+/// `metav1.DeleteOptions`, from the body or from the query.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct DeleteOptions {
+    grace_period_seconds: Option<i64>,
+    propagation_policy: Option<Propagation>,
+    orphan_dependents: Option<bool>,
+    preconditions: Option<Preconditions>,
+    dry_run: Vec<String>,
+}
+
+impl DeleteOptions {
+    pub(crate) fn parse(body: &[u8], query: &Query) -> Result<Self, ApiError> {
+        let mut options: Self = if body.is_empty() {
+            Self::default()
+        } else {
+            serde_json::from_slice(body)
+                .map_err(|error| ApiError::bad_request(format!("invalid DeleteOptions: {error}")))?
+        };
+        if let Some(grace) = query.number("gracePeriodSeconds")? {
+            options.grace_period_seconds = Some(grace);
+        }
+        if let Some(policy) = query.text("propagationPolicy") {
+            let policy = serde_json::from_value(Value::from(policy)).map_err(|error| {
+                ApiError::bad_request(format!("invalid propagationPolicy: {error}"))
+            })?;
+            options.propagation_policy = Some(policy);
+        }
+        if let Some(dry_run) = query.text("dryRun") {
+            options.dry_run = vec![dry_run.to_owned()];
+        }
+        Ok(options)
+    }
+
+    /// Deletes with the given care for dependents, without grace.
+    pub(crate) fn with_propagation(propagation: Propagation) -> Self {
+        Self {
+            propagation_policy: Some(propagation),
+            ..Self::default()
+        }
+    }
+
+    /// Only if the object is still the one with this UID and version.
+    pub(crate) fn only_if(mut self, object: &Object) -> Self {
+        self.preconditions = Some(Preconditions {
+            uid: Some(object.uid().to_owned()),
+            resource_version: Some(object.version.to_string()),
+        });
+        self
+    }
+
+    fn propagation(&self) -> Option<Propagation> {
+        self.propagation_policy.or(match self.orphan_dependents {
+            Some(true) => Some(Propagation::Orphan),
+            Some(false) => Some(Propagation::Background),
+            None => None,
+        })
+    }
+}
+
+impl Core {
+    /// Deletes one object, or marks it when something still holds it.
+    pub(crate) fn delete(
+        &self,
+        served: &Served,
+        key: &Key,
+        options: &DeleteOptions,
+    ) -> Result<Outcome, ApiError> {
+        if served.kind.is_core("Namespace") && KEPT_NAMESPACES.contains(&key.name.as_str()) {
+            let why = "this namespace may not be deleted";
+            return Err(ApiError::forbidden(served, &key.name, why));
+        }
+        let dry_run = !options.dry_run.is_empty();
+        let outcome = self.change(served, key, dry_run, |current| {
+            check_preconditions(served, current, options)?;
+            Ok(self.end(served, current, options))
+        });
+        if outcome
+            .as_ref()
+            .is_err_and(|error| error.reason == "Conflict")
+        {
+            self.counters.conflict();
+        }
+        outcome
+    }
+
+    /// Deletes everything that matches and returns the last or marked states.
+    pub(crate) fn delete_collection(
+        &self,
+        served: &Served,
+        namespace: Option<&str>,
+        selector: &Selector,
+        options: &DeleteOptions,
+    ) -> Result<Vec<Arc<Object>>, ApiError> {
+        let listed = self.lock().list(served.kind.shelf, namespace, None);
+        let mut ended = Vec::new();
+        for object in listed {
+            if !selector.matches(&object.value) {
+                continue;
+            }
+            match self.delete(served, &object.key, options) {
+                Ok(outcome) => ended.push(Arc::clone(outcome.object())),
+                Err(error) if error.reason == "NotFound" => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(ended)
+    }
+
+    /// Works out how the end of an object begins.
+    fn end(&self, served: &Served, current: &Object, options: &DeleteOptions) -> Next {
+        let mut value = (*current.value).clone();
+        set_propagation(&mut value, options.propagation());
+        let grace = grace_seconds(served, current, options);
+        let held = finalizers(&value).next().is_some() || served.kind.is_core("Namespace");
+        if !held && grace == 0 {
+            return Next::Remove;
+        }
+        let meta = meta_mut(&mut value);
+        let until = self
+            .clock
+            .now()
+            .saturating_add(SignedDuration::from_secs(grace));
+        let until = until.map_or_else(|_| self.now(), whole_seconds);
+        if !current.is_ending() {
+            meta.insert("deletionTimestamp".to_owned(), Value::from(until));
+            meta.insert("deletionGracePeriodSeconds".to_owned(), Value::from(grace));
+            if served.kind.generation {
+                raise_generation(&mut value);
+            }
+            if served.kind.is_core("Namespace") {
+                value["status"]["phase"] = json!("Terminating");
+            }
+        } else if meta
+            .get("deletionGracePeriodSeconds")
+            .and_then(Value::as_i64)
+            .is_some_and(|running| grace < running)
+        {
+            meta.insert("deletionTimestamp".to_owned(), Value::from(until));
+            meta.insert("deletionGracePeriodSeconds".to_owned(), Value::from(grace));
+        }
+        if value == *current.value {
+            Next::Keep
+        } else {
+            Next::Write(value)
+        }
+    }
+}
+
+/// Only Pods that run on a node are given time: everything else ends at once.
+fn grace_seconds(served: &Served, current: &Object, options: &DeleteOptions) -> i64 {
+    let value = &current.value;
+    let placed = value["spec"]["nodeName"]
+        .as_str()
+        .is_some_and(|name| !name.is_empty());
+    let over = matches!(
+        value["status"]["phase"].as_str(),
+        Some("Succeeded" | "Failed")
+    );
+    if !served.kind.is_core("Pod") || !placed || over {
+        return 0;
+    }
+    options
+        .grace_period_seconds
+        .or_else(|| value["spec"]["terminationGracePeriodSeconds"].as_i64())
+        .unwrap_or(30)
+        .max(0)
+}
+
+fn set_propagation(value: &mut Value, propagation: Option<Propagation>) {
+    let Some(propagation) = propagation else {
+        return;
+    };
+    let mut names: Vec<String> = finalizers(value)
+        .filter(|name| *name != FOREGROUND && *name != ORPHAN)
+        .map(str::to_owned)
+        .collect();
+    match propagation {
+        Propagation::Background => {}
+        Propagation::Foreground => names.push(FOREGROUND.to_owned()),
+        Propagation::Orphan => names.push(ORPHAN.to_owned()),
+    }
+    set_finalizers(value, names);
+}
+
+/// Replaces the finalizers of an object, dropping an empty list.
+pub(crate) fn set_finalizers(value: &mut Value, names: Vec<String>) {
+    let meta = meta_mut(value);
+    if names.is_empty() {
+        meta.remove("finalizers");
+    } else {
+        meta.insert("finalizers".to_owned(), Value::from(names));
+    }
+}
+
+fn check_preconditions(
+    served: &Served,
+    current: &Object,
+    options: &DeleteOptions,
+) -> Result<(), ApiError> {
+    let Some(wanted) = &options.preconditions else {
+        return Ok(());
+    };
+    if let Some(uid) = wanted.uid.as_deref().filter(|uid| *uid != current.uid()) {
+        let why = format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). \
+             The object might have been deleted and then recreated",
+            current.uid()
+        );
+        return Err(ApiError::conflict(served, &current.key.name, &why));
+    }
+    let version = current.version.to_string();
+    if let Some(asked) = wanted
+        .resource_version
+        .as_deref()
+        .filter(|asked| *asked != version)
+    {
+        let why = format!(
+            "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record \
+             ({version}). The object might have been modified"
+        );
+        return Err(ApiError::conflict(served, &current.key.name, &why));
+    }
+    Ok(())
+}

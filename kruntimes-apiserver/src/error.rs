@@ -1,0 +1,201 @@
+//! Refusals, each of which becomes a `metav1.Status` with the wording of Kubernetes.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::{kind::Served, schema::FieldError};
+
+/// A refusal on its way to the caller.
+#[derive(Clone, Debug)]
+pub(crate) struct ApiError {
+    pub(crate) code: StatusCode,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+    pub(crate) details: Option<Box<Value>>,
+}
+
+impl ApiError {
+    fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+        }
+    }
+
+    fn about(mut self, served: &Served, name: &str) -> Self {
+        self.details = Some(Box::new(json!({
+            "name": name, "group": served.group, "kind": served.kind.plural,
+        })));
+        self
+    }
+
+    pub(crate) fn not_found(served: &Served, name: &str) -> Self {
+        let message = format!("{} \"{name}\" not found", served.resource());
+        Self::new(StatusCode::NOT_FOUND, "NotFound", message).about(served, name)
+    }
+
+    pub(crate) fn no_such_path() -> Self {
+        let mut error = Self::new(
+            StatusCode::NOT_FOUND,
+            "NotFound",
+            "the server could not find the requested resource",
+        );
+        error.details = Some(Box::new(json!({})));
+        error
+    }
+
+    pub(crate) fn no_such_namespace(name: &str) -> Self {
+        let mut error = Self::new(
+            StatusCode::NOT_FOUND,
+            "NotFound",
+            format!("namespaces \"{name}\" not found"),
+        );
+        error.details = Some(Box::new(json!({ "name": name, "kind": "namespaces" })));
+        error
+    }
+
+    pub(crate) fn namespace_ends(served: &Served, name: &str, namespace: &str) -> Self {
+        let cause = format!("namespace {namespace} is being terminated");
+        let mut error = Self::forbidden(
+            served,
+            name,
+            &format!(
+                "unable to create new content in namespace {namespace} because it is being terminated"
+            ),
+        );
+        if let Some(details) = error.details.as_deref_mut() {
+            details["causes"] = json!([{
+                "reason": "NamespaceTerminating", "message": cause, "field": "metadata.namespace",
+            }]);
+        }
+        error
+    }
+
+    pub(crate) fn forbidden(served: &Served, name: &str, why: &str) -> Self {
+        let message = format!("{} \"{name}\" is forbidden: {why}", served.resource());
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", message).about(served, name)
+    }
+
+    pub(crate) fn already_exists(served: &Served, name: &str) -> Self {
+        let message = format!("{} \"{name}\" already exists", served.resource());
+        Self::new(StatusCode::CONFLICT, "AlreadyExists", message).about(served, name)
+    }
+
+    pub(crate) fn modified(served: &Served, name: &str) -> Self {
+        Self::conflict(
+            served,
+            name,
+            "the object has been modified; please apply your changes to the latest version and try again",
+        )
+    }
+
+    pub(crate) fn conflict(served: &Served, name: &str, why: &str) -> Self {
+        let resource = served.resource();
+        let message = format!("Operation cannot be fulfilled on {resource} \"{name}\": {why}");
+        Self::new(StatusCode::CONFLICT, "Conflict", message).about(served, name)
+    }
+
+    pub(crate) fn invalid(served: &Served, name: &str, errors: &[FieldError]) -> Self {
+        let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let told = match told.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let causes: Vec<Value> = errors
+            .iter()
+            .map(|error| json!({ "reason": error.kind.reason(), "message": error.message, "field": error.field }))
+            .collect();
+        let message = format!("{} \"{name}\" is invalid: {told}", served.kind_in_group());
+        let mut error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message);
+        error.details = Some(Box::new(json!({
+            "name": name, "group": served.group, "kind": served.kind.kind, "causes": causes,
+        })));
+        error
+    }
+
+    /// Refuses a patch that is well-formed but cannot be carried out.
+    pub(crate) fn unprocessable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    pub(crate) fn method_not_allowed() -> Self {
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        )
+    }
+
+    pub(crate) fn unsupported_media(content_type: &str) -> Self {
+        Self::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "UnsupportedMediaType",
+            format!(
+                "the body of the request was in an unknown format - content type {content_type} is not accepted here"
+            ),
+        )
+    }
+
+    pub(crate) fn too_large(limit: usize) -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestEntityTooLarge",
+            format!("Request entity too large: limit is {limit}"),
+        )
+    }
+
+    /// Tells a watcher that its version has left the window.
+    pub(crate) fn too_old(asked: u64, oldest: u64) -> Self {
+        Self::new(
+            StatusCode::GONE,
+            "Expired",
+            format!("too old resource version: {asked} ({oldest})"),
+        )
+    }
+
+    /// Tells a lister that the snapshot of its pages has left the window.
+    pub(crate) fn continue_expired() -> Self {
+        Self::new(
+            StatusCode::GONE,
+            "Expired",
+            "The provided continue parameter is too old to display a consistent list result. \
+             You must start a new list without the continue parameter.",
+        )
+    }
+
+    pub(crate) fn too_new(asked: u64, current: u64) -> Self {
+        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+        let mut error = Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
+        error.details = Some(Box::new(json!({
+            "causes": [{ "reason": "ResourceVersionTooLarge", "message": "Too large resource version" }],
+            "retryAfterSeconds": 1,
+        })));
+        error
+    }
+
+    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "ServiceUnavailable",
+            message,
+        )
+    }
+
+    /// Renders the refusal as the `metav1.Status` the caller receives.
+    pub(crate) fn to_status(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": self.message, "reason": self.reason, "code": self.code.as_u16(),
+        });
+        if let Some(details) = &self.details {
+            status["details"] = (**details).clone();
+        }
+        status
+    }
+}

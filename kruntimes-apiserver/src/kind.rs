@@ -1,0 +1,105 @@
+//! What the service knows about a kind: its names, its scope, its rules.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::{
+    schema::{FieldError, KindSchema},
+    shape::{Shape, View},
+};
+
+/// One kind of object, stored once whatever versions it is served in.
+pub(crate) struct Kind {
+    /// Place of the kind in the store.
+    pub(crate) shelf: usize,
+    /// `apiVersion` of what is stored.
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
+    pub(crate) list_kind: String,
+    pub(crate) plural: String,
+    pub(crate) singular: String,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    pub(crate) namespaced: bool,
+    /// Has a `/status` subresource, so that main and status writes are kept apart.
+    pub(crate) status: bool,
+    /// Counts spec changes in `metadata.generation`.
+    pub(crate) generation: bool,
+    /// Accepts a PUT without `metadata.resourceVersion`.
+    pub(crate) unconditional_update: bool,
+    pub(crate) rules: Rules,
+}
+
+impl Kind {
+    /// Whether this is core `v1` `kind`, for the few that the service itself reacts to.
+    pub(crate) fn is_core(&self, kind: &str) -> bool {
+        self.api_version == "v1" && self.kind == kind
+    }
+}
+
+/// What a built-in kind does beyond storing: two plain functions, both harmless by default.
+#[derive(Clone, Copy)]
+pub(crate) struct Rules {
+    /// Completes an object about to be created.
+    pub(crate) prepare: fn(&mut Value),
+    /// Judges an object, on update together with the one it replaces.
+    pub(crate) check: fn(&Value, Option<&Value>) -> Vec<FieldError>,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            prepare: |_| {},
+            check: |_, _| Vec::new(),
+        }
+    }
+}
+
+/// A kind under one group and version, as named in request paths.
+pub(crate) struct Served {
+    pub(crate) kind: Arc<Kind>,
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) shape: Shape,
+    pub(crate) schema: Option<KindSchema>,
+    /// Paths of the stored form that a field selector may name, besides metadata.
+    pub(crate) selectable: Vec<String>,
+}
+
+impl Served {
+    pub(crate) fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// Returns `runs.kruntimes.io` or `pods`, as error messages name a resource.
+    pub(crate) fn resource(&self) -> String {
+        dotted(&self.kind.plural, &self.group)
+    }
+
+    /// Returns `Run.kruntimes.io` or `Pod`, as error messages name a kind.
+    pub(crate) fn kind_in_group(&self) -> String {
+        dotted(&self.kind.kind, &self.group)
+    }
+
+    /// Describes how this version shows stored objects.
+    pub(crate) fn view(&self, metadata_only: bool) -> View {
+        View {
+            shape: self.shape.clone(),
+            api_version: self.api_version(),
+            metadata_only,
+        }
+    }
+}
+
+fn dotted(name: &str, group: &str) -> String {
+    if group.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}.{group}")
+    }
+}

@@ -1,0 +1,289 @@
+//! Building a server and holding on to it.
+
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    sync::{Arc, Mutex},
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde_json::{Value, json};
+use thiserror::Error;
+use tokio::task::JoinSet;
+use tower::{Layer, Service};
+
+use crate::{
+    answer::BoxError,
+    builtin,
+    clock::{Clock, SystemClock},
+    commit::Core,
+    crd, garbage,
+    ids::{IdSource, RandomIds},
+    logs::PodLogs,
+    query::Query,
+    registry::Registry,
+    schema::SchemaError,
+    service::ApiService,
+    stats::{Counters, Stats},
+    store::Store,
+    write::WriteOptions,
+};
+
+/// Events kept per kind unless the builder is told otherwise.
+const DEFAULT_WATCH_WINDOW: usize = 10_000;
+/// Namespaces that exist from the start.
+const FIRST_NAMESPACES: [&str; 2] = ["default", "kube-system"];
+
+/// Why a server cannot be built.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A definition is not named `{plural}.{group}`.
+    #[error("the definition must be named {expected}")]
+    Name {
+        /// The only name the definition may have.
+        expected: String,
+    },
+    /// Two definitions claim one resource, or one claims a built-in resource.
+    #[error("resource {name} is defined twice")]
+    Duplicate {
+        /// The resource, as `{plural}.{group}`.
+        name: String,
+    },
+    /// A definition does not store exactly one of its versions.
+    #[error("definition {name} must store exactly one version")]
+    Storage {
+        /// The definition, as `{plural}.{group}`.
+        name: String,
+    },
+    /// A version's schema is not one that a cluster would accept.
+    #[error("the schema of {name} {version} does not compile")]
+    Schema {
+        /// The definition, as `{plural}.{group}`.
+        name: String,
+        /// The version within the definition.
+        version: String,
+        /// What is wrong with the schema.
+        source: SchemaError,
+    },
+}
+
+/// Collects what a server is made of.
+#[must_use]
+pub struct Builder {
+    crds: Vec<CustomResourceDefinition>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    logs: Option<Arc<dyn PodLogs>>,
+    window: usize,
+}
+
+impl Builder {
+    /// Serves one more custom kind, with the schema, subresources and fields of its definition.
+    pub fn crd(mut self, crd: CustomResourceDefinition) -> Self {
+        self.crds.push(crd);
+        self
+    }
+
+    /// Reads the time of `clock` for creation and deletion timestamps; the system's by default.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Draws UIDs and generated names from `ids`; random by default.
+    pub fn ids(mut self, ids: Arc<dyn IdSource>) -> Self {
+        self.ids = ids;
+        self
+    }
+
+    /// Answers the `log` subresource of Pods from `logs`; without a source it answers 503.
+    pub fn pod_logs(mut self, logs: Arc<dyn PodLogs>) -> Self {
+        self.logs = Some(logs);
+        self
+    }
+
+    /// Keeps this many events per kind, at least one; older versions expire with 410.
+    pub fn watch_window(mut self, events: usize) -> Self {
+        self.window = events;
+        self
+    }
+
+    /// Builds the server, with the namespaces `default` and `kube-system` in it.
+    ///
+    /// # Errors
+    ///
+    /// Fails when a definition contradicts itself or another, or when its schema does not compile.
+    pub fn build(self) -> Result<ApiServer, BuildError> {
+        let mut registry = Registry::default();
+        builtin::install(&mut registry);
+        for crd in &self.crds {
+            crd::install(&mut registry, crd)?;
+        }
+        let store = Store::new(registry.next_shelf(), self.window);
+        let core = Arc::new(Core {
+            registry,
+            store: Mutex::new(store),
+            clock: self.clock,
+            ids: self.ids,
+            logs: self.logs,
+            counters: Counters::default(),
+        });
+        let options = WriteOptions::of_query(&Query::default()).expect("no parameter is wrong");
+        for name in FIRST_NAMESPACES {
+            let namespace = json!({ "metadata": { "name": name } });
+            core.create(core.registry.on_shelf(0), None, namespace, options)
+                .expect("the first namespaces are valid");
+        }
+        Ok(ApiServer { core })
+    }
+}
+
+/// A running API, held in memory; clones are handles to the same one.
+#[derive(Clone)]
+pub struct ApiServer {
+    core: Arc<Core>,
+}
+
+impl ApiServer {
+    /// Starts with no custom kinds, the system clock and random identifiers.
+    pub fn builder() -> Builder {
+        Builder {
+            crds: Vec::new(),
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(RandomIds),
+            logs: None,
+            window: DEFAULT_WATCH_WINDOW,
+        }
+    }
+
+    /// Returns the API as a tower service, to be mounted anywhere.
+    pub fn service(&self) -> ApiService {
+        ApiService::new(Arc::clone(&self.core))
+    }
+
+    /// Returns a client in namespace `default`; it lives no longer than the tokio runtime it is made in.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside a tokio runtime.
+    pub fn client(&self) -> kube::Client {
+        kube::Client::new(self.service(), "default")
+    }
+
+    /// Returns a client whose requests pass through `layer`, such as [`crate::fault::FaultLayer`].
+    ///
+    /// # Panics
+    ///
+    /// Panics outside a tokio runtime.
+    pub fn client_with<L, B>(&self, layer: &L) -> kube::Client
+    where
+        L: Layer<ApiService>,
+        L::Service: Service<Request<kube::client::Body>, Response = Response<B>> + Send + 'static,
+        <L::Service as Service<Request<kube::client::Body>>>::Future: Send + 'static,
+        <L::Service as Service<Request<kube::client::Body>>>::Error: Into<BoxError>,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        kube::Client::new(layer.layer(self.service()), "default")
+    }
+
+    /// Collects garbage and empties dying namespaces until the future is dropped.
+    pub fn run_garbage_collector(&self) -> impl Future<Output = ()> + Send + use<> {
+        garbage::collect(Arc::clone(&self.core))
+    }
+
+    /// Spawns the background work; it stops when the guard is dropped.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside a tokio runtime.
+    pub fn spawn_background(&self) -> Background {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(self.run_garbage_collector());
+        Background { tasks }
+    }
+
+    /// Returns the version of the latest write.
+    pub fn resource_version(&self) -> u64 {
+        self.core.lock().version()
+    }
+
+    /// Returns all objects as they are at one moment, without copying them.
+    pub fn snapshot(&self) -> Snapshot {
+        let store = self.core.lock();
+        let objects = self
+            .core
+            .registry
+            .kinds()
+            .map(|served| {
+                let objects = store.list(served.kind.shelf, None, None);
+                let values = objects.iter().map(|object| Arc::clone(&object.value));
+                (served.resource(), values.collect())
+            })
+            .collect();
+        Snapshot {
+            resource_version: store.version(),
+            objects,
+        }
+    }
+
+    /// Returns a copy of all objects, ordered by resource, namespace and name.
+    pub fn dump(&self) -> Vec<Value> {
+        let snapshot = self.snapshot();
+        let all = snapshot.objects.values().flatten();
+        all.map(|object| (**object).clone()).collect()
+    }
+
+    /// Returns what has been counted so far.
+    pub fn stats(&self) -> Stats {
+        self.core.counters.read()
+    }
+
+    /// Forgets all past events, so that watches and pages from older versions expire, as after a compaction.
+    pub fn compact(&self) {
+        self.core.lock().compact();
+    }
+}
+
+/// The state of everything at one version.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    resource_version: u64,
+    objects: BTreeMap<String, Vec<Arc<Value>>>,
+}
+
+impl Snapshot {
+    /// Returns the version of the latest write in it.
+    pub fn resource_version(&self) -> u64 {
+        self.resource_version
+    }
+
+    /// Lists the objects of one resource, such as `runs.kruntimes.io` or `pods`, by namespace and name.
+    pub fn objects(&self, resource: &str) -> &[Arc<Value>] {
+        self.objects.get(resource).map_or(&[], Vec::as_slice)
+    }
+
+    /// Lists every resource with its objects.
+    pub fn resources(&self) -> impl Iterator<Item = (&str, &[Arc<Value>])> {
+        self.objects
+            .iter()
+            .map(|(resource, objects)| (resource.as_str(), objects.as_slice()))
+    }
+}
+
+/// Keeps the background work of a server alive.
+#[must_use = "the background work stops when this is dropped"]
+#[derive(Debug)]
+pub struct Background {
+    tasks: JoinSet<()>,
+}
+
+impl Background {
+    /// Stops the work and waits until it has stopped.
+    pub async fn stop(mut self) {
+        self.tasks.shutdown().await;
+    }
+}

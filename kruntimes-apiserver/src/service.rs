@@ -1,0 +1,309 @@
+//! Requests in, answers out: the tower service and the dispatch by method and path.
+
+use std::{
+    convert::Infallible,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header, request::Parts};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde_json::{Value, json};
+use tower::Service;
+
+use crate::{
+    answer::{self, AnswerBody, BoxError},
+    commit::{Core, Outcome},
+    delete::DeleteOptions,
+    discovery,
+    error::ApiError,
+    kind::Served,
+    list::{self, ListRequest},
+    logs::LogRequest,
+    object::Key,
+    patch::Change,
+    query::Query,
+    route::{self, Place, Route},
+    selector::Selector,
+    shape::View,
+    watch::{self, WatchRequest},
+    write::{Scope, WriteOptions, Written},
+};
+
+/// Largest request body, that of Kubernetes.
+const BODY_MAX_BYTES: usize = 3 * 1024 * 1024;
+
+type Answer = Response<AnswerBody>;
+
+/// The API as a tower service; clones share one server.
+///
+/// A call returns its future at once; all work happens when that future is polled, without waiting for anything but
+/// the request body. It never fails: refusals are answers.
+#[derive(Clone)]
+pub struct ApiService {
+    core: Arc<Core>,
+}
+
+impl ApiService {
+    pub(crate) fn new(core: Arc<Core>) -> Self {
+        Self { core }
+    }
+}
+
+impl<B> Service<Request<B>> for ApiService
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Answer;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let core = Arc::clone(&self.core);
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            let answer = match Limited::new(body, BODY_MAX_BYTES).collect().await {
+                Ok(body) => serve(core, &parts, &body.to_bytes()).await,
+                Err(error) if error.is::<LengthLimitError>() => {
+                    Err(ApiError::too_large(BODY_MAX_BYTES))
+                }
+                Err(error) => Err(ApiError::bad_request(format!("unreadable body: {error}"))),
+            };
+            Ok(answer.unwrap_or_else(|error| answer::refusal(&error)))
+        })
+    }
+}
+
+async fn serve(core: Arc<Core>, parts: &Parts, body: &Bytes) -> Result<Answer, ApiError> {
+    let found = |value: &Value| answer::value(StatusCode::OK, value);
+    match route::parse(parts.uri.path()) {
+        Route::Health => Ok(answer::text("ok")),
+        Route::Version => Ok(found(&discovery::version())),
+        Route::CoreVersions => Ok(found(&discovery::core_versions())),
+        Route::Groups => Ok(found(&discovery::groups(&core.registry))),
+        Route::Group(name) => Ok(found(&discovery::group(&core.registry, &name)?)),
+        Route::Resources { group, version } => Ok(found(&discovery::resources(
+            &core.registry,
+            &group,
+            &version,
+        )?)),
+        Route::Nowhere => Err(ApiError::no_such_path()),
+        Route::Objects(place) => {
+            let call = Call::new(core, parts, place)?;
+            call.serve(&parts.method, parts, body).await
+        }
+    }
+}
+
+/// A request for objects, with everything looked up.
+struct Call {
+    core: Arc<Core>,
+    served: Arc<Served>,
+    place: Place,
+    query: Query,
+    view: View,
+}
+
+impl Call {
+    fn new(core: Arc<Core>, parts: &Parts, place: Place) -> Result<Self, ApiError> {
+        let served = core
+            .registry
+            .find(&place.group, &place.version, &place.plural)
+            .ok_or_else(ApiError::no_such_path)?;
+        let scoped = place.namespace.is_some() == served.kind.namespaced;
+        // Only collections of a namespaced kind can be named without a namespace.
+        if !scoped && (place.namespace.is_some() || place.name.is_some()) {
+            return Err(ApiError::no_such_path());
+        }
+        let accepted = parts
+            .headers
+            .get(header::ACCEPT)
+            .and_then(|value| value.to_str().ok());
+        let metadata_only = accepted.is_some_and(|text| text.contains("as=PartialObjectMetadata"));
+        let view = served.view(metadata_only);
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        Ok(Self {
+            core,
+            served,
+            place,
+            query,
+            view,
+        })
+    }
+
+    async fn serve(self, method: &Method, parts: &Parts, body: &Bytes) -> Result<Answer, ApiError> {
+        let named = self.place.name.is_some();
+        let scope = match self.place.subresource.as_deref() {
+            None => Scope::Main,
+            Some("status") if self.served.kind.status => Scope::Status,
+            Some("log") if self.served.kind.is_core("Pod") && *method == Method::GET => {
+                self.count("get-log");
+                return self.log().await;
+            }
+            Some(_) => return Err(ApiError::no_such_path()),
+        };
+        let verb = verb(method, named, scope, self.query.flag("watch"));
+        self.count(verb);
+        match verb {
+            "get" | "get-status" => self.get(),
+            "list" => self.list(),
+            "watch" => self.watch(),
+            "create" => self.create(body),
+            "update" | "update-status" => self.update(scope, body),
+            "patch" | "patch-status" => self.patch(scope, parts, body),
+            "delete" => self.delete(body),
+            "deletecollection" => self.delete_collection(body),
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+
+    fn count(&self, verb: &'static str) {
+        self.core.counters.request(verb, self.served.resource());
+    }
+
+    fn key(&self) -> Key {
+        let place = &self.place;
+        Key::new(
+            place.namespace.clone().unwrap_or_default(),
+            place.name.clone().unwrap_or_default(),
+        )
+    }
+
+    fn namespace(&self) -> Option<&str> {
+        self.place.namespace.as_deref()
+    }
+
+    fn get(&self) -> Result<Answer, ApiError> {
+        let object = self.core.get(&self.served, &self.key())?;
+        Ok(answer::document(StatusCode::OK, self.view.bytes(&object)))
+    }
+
+    fn list(&self) -> Result<Answer, ApiError> {
+        let request = ListRequest::of_query(&self.query, &self.served)?;
+        let text = self
+            .core
+            .list(&self.served, self.namespace(), &request, &self.view)?;
+        Ok(answer::document(StatusCode::OK, text))
+    }
+
+    fn watch(self) -> Result<Answer, ApiError> {
+        let request = WatchRequest::of_query(&self.query, &self.served)?;
+        let lines = watch::start(
+            &self.core,
+            self.served,
+            self.place.namespace,
+            request,
+            self.view,
+        )?;
+        Ok(answer::stream("application/json", lines))
+    }
+
+    fn create(&self, body: &Bytes) -> Result<Answer, ApiError> {
+        let options = WriteOptions::of_query(&self.query)?;
+        let object = parse(body)?;
+        let written = self
+            .core
+            .create(&self.served, self.namespace(), object, options)?;
+        Ok(self.written(StatusCode::CREATED, &written))
+    }
+
+    fn update(&self, scope: Scope, body: &Bytes) -> Result<Answer, ApiError> {
+        let options = WriteOptions::of_query(&self.query)?;
+        let object = parse(body)?;
+        let written = self
+            .core
+            .update(&self.served, &self.key(), scope, object, options)?;
+        Ok(self.written(StatusCode::OK, &written))
+    }
+
+    fn patch(&self, scope: Scope, parts: &Parts, body: &Bytes) -> Result<Answer, ApiError> {
+        let options = WriteOptions::of_query(&self.query)?;
+        let format = parts.headers.get(header::CONTENT_TYPE);
+        let format = format
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
+        let change = Change::parse(format, body)?;
+        let written = self
+            .core
+            .patch(&self.served, &self.key(), scope, &change, options)?;
+        Ok(self.written(StatusCode::OK, &written))
+    }
+
+    fn written(&self, code: StatusCode, written: &Written) -> Answer {
+        let text = self.view.bytes(written.outcome.object());
+        answer::warn(answer::document(code, text), &written.warnings)
+    }
+
+    fn delete(&self, body: &Bytes) -> Result<Answer, ApiError> {
+        let options = DeleteOptions::parse(body, &self.query)?;
+        match self.core.delete(&self.served, &self.key(), &options)? {
+            Outcome::Exists(object) => {
+                Ok(answer::document(StatusCode::OK, self.view.bytes(&object)))
+            }
+            Outcome::Removed(object) => Ok(answer::value(
+                StatusCode::OK,
+                &json!({
+                    "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+                    "details": {
+                        "name": object.key.name, "group": self.served.group,
+                        "kind": self.served.kind.plural, "uid": object.uid(),
+                    },
+                }),
+            )),
+        }
+    }
+
+    fn delete_collection(&self, body: &Bytes) -> Result<Answer, ApiError> {
+        let options = DeleteOptions::parse(body, &self.query)?;
+        let selector = Selector::of_query(&self.query, &self.served)?;
+        let ended =
+            self.core
+                .delete_collection(&self.served, self.namespace(), &selector, &options)?;
+        let version = self.core.lock().version().to_string();
+        let metadata = json!({ "resourceVersion": version });
+        let text = list::write(&self.served, &self.view, &metadata, &ended);
+        Ok(answer::document(StatusCode::OK, text))
+    }
+
+    async fn log(&self) -> Result<Answer, ApiError> {
+        let key = self.key();
+        self.core.get(&self.served, &key)?;
+        let request = LogRequest::of_query(&key.namespace, &key.name, &self.query)?;
+        let Some(logs) = &self.core.logs else {
+            return Err(ApiError::unavailable("no source of pod logs is configured"));
+        };
+        let pieces = logs.open(request).await?;
+        Ok(answer::stream("text/plain", pieces))
+    }
+}
+
+/// Names what a request wants to do; an empty name is not allowed.
+fn verb(method: &Method, named: bool, scope: Scope, watch: bool) -> &'static str {
+    match (method.as_str(), named, scope) {
+        ("GET", false, _) if watch => "watch",
+        ("GET", false, _) => "list",
+        ("GET", true, Scope::Main) => "get",
+        ("GET", true, Scope::Status) => "get-status",
+        ("POST", false, _) => "create",
+        ("PUT", true, Scope::Main) => "update",
+        ("PUT", true, Scope::Status) => "update-status",
+        ("PATCH", true, Scope::Main) => "patch",
+        ("PATCH", true, Scope::Status) => "patch-status",
+        ("DELETE", true, Scope::Main) => "delete",
+        ("DELETE", false, _) => "deletecollection",
+        _ => "",
+    }
+}
+
+fn parse(body: &Bytes) -> Result<Value, ApiError> {
+    serde_json::from_slice(body)
+        .map_err(|error| ApiError::bad_request(format!("error decoding the object: {error}")))
+}

@@ -1,0 +1,77 @@
+//! The three ways one stored object can be shown: as stored, under another version, or as metadata only.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::{event_alias, object::Object};
+
+/// How a served version relates to what is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// The served version is the stored one.
+    Stored,
+    /// Only `apiVersion` differs, as with CRD versions without a conversion webhook.
+    Renamed,
+    /// Core `v1` Event over the stored `events.k8s.io/v1` Event.
+    CoreEvent,
+}
+
+/// What one request wants to see of an object.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    pub(crate) shape: Shape,
+    pub(crate) api_version: String,
+    pub(crate) metadata_only: bool,
+}
+
+impl View {
+    /// Renders an object; the common case costs nothing, because the bytes are kept with the object.
+    pub(crate) fn bytes(&self, object: &Object) -> Bytes {
+        if self.is_stored() {
+            return object.json();
+        }
+        Bytes::from(self.value(object).to_string())
+    }
+
+    /// Whether the bytes kept with objects can be sent as they are.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.shape == Shape::Stored && !self.metadata_only
+    }
+
+    /// Converts an object to what this request works on.
+    pub(crate) fn value(&self, object: &Object) -> Value {
+        if self.metadata_only {
+            return json!({
+                "apiVersion": "meta.k8s.io/v1",
+                "kind": "PartialObjectMetadata",
+                "metadata": object.value["metadata"],
+            });
+        }
+        self.full(object)
+    }
+
+    /// Converts an object to its complete form in the served version.
+    pub(crate) fn full(&self, object: &Object) -> Value {
+        let mut value = (*object.value).clone();
+        match self.shape {
+            Shape::Stored => value,
+            Shape::Renamed => {
+                value["apiVersion"] = Value::from(self.api_version.as_str());
+                value
+            }
+            Shape::CoreEvent => event_alias::to_core(value),
+        }
+    }
+
+    /// Converts an object received in the served version to the stored form.
+    pub(crate) fn ingest(&self, mut value: Value, stored_api_version: &str) -> Value {
+        match self.shape {
+            Shape::Stored => value,
+            Shape::Renamed => {
+                value["apiVersion"] = Value::from(stored_api_version);
+                value
+            }
+            Shape::CoreEvent => event_alias::from_core(value),
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Watches: each follows the log of its kind at its own pace, sharing the text of events with the others.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures::{Stream, stream};
+use serde_json::{Value, json};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
+
+use crate::{
+    answer::BoxError,
+    commit::Core,
+    error::ApiError,
+    kind::Served,
+    object::Object,
+    query::Query,
+    selector::Selector,
+    shape::View,
+    store::{Event, Expired, Happening, line},
+};
+
+/// How often a quiet watch tells its version.
+const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
+/// How long a watch lasts when the caller does not say.
+const DEFAULT_TIMEOUT_SECONDS: u64 = 1800;
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// What a watch request asks for.
+pub(crate) struct WatchRequest {
+    selector: Selector,
+    version: u64,
+    /// Starts with the objects that exist.
+    initial: bool,
+    /// Marks the end of the initial events with a bookmark.
+    marked: bool,
+    bookmarks: bool,
+    timeout: Duration,
+}
+
+impl WatchRequest {
+    pub(crate) fn of_query(query: &Query, served: &Served) -> Result<Self, ApiError> {
+        let version = query.number::<u64>("resourceVersion")?.unwrap_or(0);
+        let asked = query.text("sendInitialEvents").map(|text| text == "true");
+        let timeout = query
+            .number::<u64>("timeoutSeconds")?
+            .filter(|seconds| *seconds > 0)
+            .unwrap_or(DEFAULT_TIMEOUT_SECONDS);
+        Ok(Self {
+            selector: Selector::of_query(query, served)?,
+            version,
+            initial: asked.unwrap_or(version == 0),
+            marked: asked == Some(true),
+            bookmarks: query.flag("allowWatchBookmarks"),
+            timeout: Duration::from_secs(timeout),
+        })
+    }
+}
+
+/// A running watch.
+struct Watch {
+    core: Arc<Core>,
+    served: Arc<Served>,
+    view: View,
+    namespace: Option<String>,
+    selector: Selector,
+    /// Everything up to this version has been sent or did not concern the watcher.
+    position: u64,
+    tip: watch::Receiver<u64>,
+    pending: VecDeque<Bytes>,
+    bookmarks: bool,
+    next_bookmark: Instant,
+    deadline: Instant,
+    ended: bool,
+}
+
+/// Starts a watch; its position is taken before this returns, so nothing that follows is missed.
+pub(crate) fn start(
+    core: &Arc<Core>,
+    served: Arc<Served>,
+    namespace: Option<String>,
+    request: WatchRequest,
+    view: View,
+) -> Result<impl Stream<Item = Result<Bytes, BoxError>> + Send + use<>, ApiError> {
+    let now = Instant::now();
+    let shelf = served.kind.shelf;
+    let (tip, existing, current) = {
+        let store = core.lock();
+        let existing = if request.initial {
+            store.list(shelf, namespace.as_deref(), None)
+        } else {
+            Vec::new()
+        };
+        (store.tip(shelf), existing, store.version())
+    };
+    if request.initial && request.version > current {
+        return Err(ApiError::too_new(request.version, current));
+    }
+    let from_now = request.initial || request.version == 0;
+    let mut watch = Watch {
+        core: Arc::clone(core),
+        served,
+        view,
+        namespace,
+        selector: request.selector,
+        position: if from_now { current } else { request.version },
+        tip,
+        pending: VecDeque::new(),
+        bookmarks: request.bookmarks,
+        next_bookmark: now + BOOKMARK_EVERY,
+        deadline: now + request.timeout,
+        ended: false,
+    };
+    watch.push_existing(&existing);
+    if request.marked && request.bookmarks {
+        watch.push_bookmark(true);
+    }
+    if watch.position > current {
+        // A version from another life of this server: only a new list can help.
+        watch.fail(&ApiError::too_old(watch.position, current));
+    }
+    Ok(stream::unfold(watch, |mut watch| async move {
+        watch.next().await.map(|line| (Ok(line), watch))
+    }))
+}
+
+impl Watch {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(line) = self.pending.pop_front() {
+                return Some(line);
+            }
+            if self.ended {
+                return None;
+            }
+            self.catch_up();
+            if self.pending.is_empty() && !self.ended {
+                self.wait().await;
+            }
+        }
+    }
+
+    /// Waits for a write to the kind, the next bookmark or the end of the watch.
+    async fn wait(&mut self) {
+        let alarm = if self.bookmarks {
+            self.deadline.min(self.next_bookmark)
+        } else {
+            self.deadline
+        };
+        tokio::select! {
+            biased;
+            changed = self.tip.changed() => self.ended |= changed.is_err(),
+            () = sleep_until(alarm) => {
+                // What arrived together with the alarm goes out before the bookmark that covers it.
+                self.catch_up();
+                if self.ended {
+                    return;
+                }
+                if self.bookmarks {
+                    self.push_bookmark(false);
+                }
+                self.next_bookmark = alarm + BOOKMARK_EVERY;
+                self.ended = alarm >= self.deadline;
+            }
+        }
+    }
+
+    /// Turns everything that has happened since the last time into lines.
+    fn catch_up(&mut self) {
+        self.tip.mark_unchanged();
+        let (happened, current) = {
+            let store = self.core.lock();
+            let events = store
+                .events_after(self.served.kind.shelf, self.position)
+                .map(|events| events.cloned().collect::<Vec<Arc<Event>>>());
+            (events, store.version())
+        };
+        match happened {
+            Ok(events) => {
+                self.position = current;
+                let before = self.pending.len();
+                for event in &events {
+                    self.pending.extend(self.told(event));
+                }
+                self.core.counters.watch_events(self.pending.len() - before);
+            }
+            Err(Expired(oldest)) => self.fail(&ApiError::too_old(self.position, oldest)),
+        }
+    }
+
+    /// Returns how the watcher sees an event: objects that begin or cease to match come and go.
+    fn told(&self, event: &Event) -> Option<Bytes> {
+        let here = |wanted: &str| event.object.key.namespace == wanted;
+        if !self.namespace.as_deref().is_none_or(here) {
+            return None;
+        }
+        let before = event.before.as_deref();
+        let matched = before.is_some_and(|object| self.selector.matches(&object.value));
+        let matches =
+            event.happening != Happening::Deleted && self.selector.matches(&event.object.value);
+        let happening = match (matched, matches) {
+            (false, false) => return None,
+            (false, true) => Happening::Added,
+            (true, true) => Happening::Modified,
+            (true, false) => Happening::Deleted,
+        };
+        if happening == event.happening {
+            return Some(if self.view.is_stored() {
+                event.line()
+            } else {
+                line(happening, &self.view.bytes(&event.object))
+            });
+        }
+        if happening != Happening::Deleted {
+            return Some(line(happening, &self.view.bytes(&event.object)));
+        }
+        // The last state that matched, under the version of the write that ended it.
+        let last = before?;
+        let mut value = (*last.value).clone();
+        value["metadata"]["resourceVersion"] = Value::from(event.object.version.to_string());
+        let last = Object::new(last.key.clone(), event.object.version, value);
+        Some(line(happening, &self.view.bytes(&last)))
+    }
+
+    fn push_existing(&mut self, existing: &[Arc<Object>]) {
+        let before = self.pending.len();
+        for object in existing {
+            if self.selector.matches(&object.value) {
+                let text = line(Happening::Added, &self.view.bytes(object));
+                self.pending.push_back(text);
+            }
+        }
+        self.core.counters.watch_events(self.pending.len() - before);
+    }
+
+    fn push_bookmark(&mut self, initial_events_end: bool) {
+        let (api_version, kind) = if self.view.metadata_only {
+            ("meta.k8s.io/v1", "PartialObjectMetadata")
+        } else {
+            (
+                self.view.api_version.as_str(),
+                self.served.kind.kind.as_str(),
+            )
+        };
+        let mut metadata = json!({ "resourceVersion": self.position.to_string() });
+        if initial_events_end {
+            metadata["annotations"] = json!({ INITIAL_EVENTS_END: "true" });
+        }
+        self.push(&json!({
+            "type": "BOOKMARK",
+            "object": { "apiVersion": api_version, "kind": kind, "metadata": metadata },
+        }));
+    }
+
+    /// Ends the watch with an error inside the stream, the only form clients relist on.
+    fn fail(&mut self, error: &ApiError) {
+        self.push(&json!({ "type": "ERROR", "object": error.to_status() }));
+        self.ended = true;
+    }
+
+    fn push(&mut self, event: &Value) {
+        self.pending.push_back(Bytes::from(format!("{event}\n")));
+    }
+}
