@@ -6,6 +6,11 @@ use crate::time::Time;
 
 /// One fact about an object, keyed by `type` (API reference, section 1).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::scalar::condition)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
     /// What the fact is about.
@@ -27,6 +32,7 @@ pub struct Condition {
 
 /// Whether a fact holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 pub enum ConditionStatus {
     /// It holds.
     True,

@@ -8,6 +8,11 @@ use crate::message::quoted;
 
 /// A label selector in the shape of the Kubernetes API; all parts are AND-ed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::scalar::plain)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct LabelSelector {
     /// Labels that must have exactly these values.
@@ -20,6 +25,11 @@ pub struct LabelSelector {
 
 /// A requirement on one label.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::scalar::plain)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct LabelRequirement {
     /// Label key.

@@ -14,6 +14,8 @@
 
 pub mod api;
 pub mod condition;
+#[cfg(feature = "crd")]
+pub mod crd;
 pub mod duration;
 pub mod keys;
 pub mod label;

@@ -6,6 +6,11 @@ use crate::time::Time;
 
 /// A stored artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::artifact::reference)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct ArtifactRef {
     /// Name of the artifact, 1 to 255 characters.
@@ -31,6 +36,7 @@ pub struct ArtifactRef {
 
 /// Which kind of store holds an artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ArtifactDriver {
     /// A directory of a volume.
@@ -41,6 +47,7 @@ pub enum ArtifactDriver {
 
 /// What the bytes of an artifact are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ArtifactType {
     /// One regular file.
@@ -55,6 +62,11 @@ pub enum ArtifactType {
 
 /// Where the bytes of an artifact are. Exactly one member is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::artifact::location)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct ArtifactLocation {
     /// Place in a filesystem store.
@@ -67,6 +79,11 @@ pub struct ArtifactLocation {
 
 /// Place in a filesystem store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::artifact::filesystem_location)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct FilesystemLocation {
     /// Path relative to the root of the store.
@@ -78,6 +95,11 @@ pub struct FilesystemLocation {
 
 /// Place in an S3 store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::artifact::s3_location)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct S3Location {
     /// Bucket name.
@@ -88,6 +110,11 @@ pub struct S3Location {
 
 /// Durable artifact storage of a Runtime. The member named by `driver` is set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::artifact::store)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct ArtifactStore {
     /// Kind of store.
@@ -102,6 +129,11 @@ pub struct ArtifactStore {
 
 /// Settings of a filesystem store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::artifact::filesystem_store)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct FilesystemStore {
     /// Claim mounted only into the daemon.
@@ -110,6 +142,11 @@ pub struct FilesystemStore {
 
 /// Settings of an S3 store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::artifact::s3_store)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct S3Store {
     /// Bucket name, without a slash.

@@ -12,6 +12,27 @@ use crate::time::Time;
 
 /// What to run, where it may run, and for how long.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(kube::CustomResource, schemars::JsonSchema),
+    kube(
+        group = "kruntimes.io",
+        version = "v1alpha1",
+        kind = "Run",
+        plural = "runs",
+        singular = "run",
+        shortname = "rn",
+        namespaced,
+        status = "RunStatus",
+        derive = "PartialEq",
+        doc = "One execution on one Runtime Pod: a task, a function or a session.",
+        printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+        printcolumn(name = "Assigned Pod", type_ = "string", json_path = ".status.assignedPod"),
+        printcolumn(name = "Runtime", type_ = "string", json_path = ".spec.runtime"),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    ),
+    schemars(transform = crate::crd::run::spec)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct RunSpec {
     /// Name of the Runtime whose Pods may execute the Run. Immutable.
@@ -55,6 +76,11 @@ pub struct RunSpec {
 
 /// Execution mode of a Run. Exactly one member is set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::run::mode)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Mode {
     /// One-shot process.
@@ -70,6 +96,11 @@ pub struct Mode {
 
 /// A one-shot process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::run::task)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskMode {
     /// Script path relative to the work directory; ignored with an inline source.
@@ -82,6 +113,11 @@ pub struct TaskMode {
 
 /// A callable registration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::run::function)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct FunctionMode {
     /// Runtime-defined entry, such as `module.function`.
@@ -94,6 +130,11 @@ pub struct FunctionMode {
 
 /// A stateful sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::run::session)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionMode {
     /// The session ends when no heartbeat arrives for this many seconds; absent means no lease.
@@ -109,6 +150,11 @@ pub struct SessionMode {
 
 /// Where code comes from. An empty source is the same as none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::run::source)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Source {
     /// One script or file. Excludes `repoURL`.
@@ -127,6 +173,11 @@ pub struct Source {
 
 /// One environment variable. Only `name` and `value` take effect.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::run::env_var)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvVar {
     /// Variable name.
@@ -141,6 +192,11 @@ pub struct EnvVar {
 
 /// How failures are repeated.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::run::retry_policy)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct RetryPolicy {
     /// Total attempts, the first included; 1 when absent.
@@ -156,6 +212,11 @@ pub struct RetryPolicy {
 
 /// Logical capacity requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::run::resources)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Resources {
     /// Whole numbers by resource name; `runs` is built in.
@@ -165,6 +226,11 @@ pub struct Resources {
 
 /// Reference to a PersistentWorkspace of the same namespace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::run::workspace_ref)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkspaceRef {
     /// Name of the PersistentWorkspace.
@@ -179,6 +245,11 @@ pub struct WorkspaceRef {
 
 /// One artifact to stage before the start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::run::artifact_input)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct ArtifactInput {
     /// What to fetch.
@@ -190,6 +261,7 @@ pub struct ArtifactInput {
 
 /// One-way termination request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Termination {
     /// How to end.
@@ -198,6 +270,7 @@ pub struct Termination {
 
 /// How a termination request ends a Run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 pub enum TerminationMode {
     /// Stop the work now.
     Immediate,
@@ -207,6 +280,11 @@ pub enum TerminationMode {
 
 /// Placement relative to other Runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::run::affinity)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Affinity {
     /// Be where matching Runs are.
@@ -219,6 +297,11 @@ pub struct Affinity {
 
 /// Required and preferred terms of one direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::run::run_affinity)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct RunAffinity {
     /// Every term must hold while choosing a Pod.
@@ -239,6 +322,11 @@ pub struct RunAffinity {
 
 /// Which Runs count, and what "together" means.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::run::term)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct RunAffinityTerm {
     /// Selects Runs by label; must not be empty.
@@ -250,6 +338,11 @@ pub struct RunAffinityTerm {
 
 /// A preferred term and its weight.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::run::weighted_term)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct WeightedRunAffinityTerm {
     /// 1 to 100.
@@ -260,6 +353,11 @@ pub struct WeightedRunAffinityTerm {
 
 /// What happened to a Run so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::run::status)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct RunStatus {
     /// Where the Run is in its life.
@@ -308,6 +406,7 @@ pub struct RunStatus {
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 pub enum RunPhase {
     /// Waiting for a place.
     #[default]
@@ -375,6 +474,11 @@ impl std::fmt::Display for RunPhase {
 
 /// Where traffic of a function or session goes. Its presence is no readiness signal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::run::endpoint)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Endpoint {
     /// Transport of the URL.
@@ -388,6 +492,7 @@ pub struct Endpoint {
 
 /// Transport of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 pub enum EndpointProtocol {
     /// Plain HTTP.
     #[serde(rename = "HTTP")]

@@ -9,6 +9,27 @@ use crate::quantity::Quantity;
 
 /// A pool of warm Pods that share one template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(kube::CustomResource, schemars::JsonSchema),
+    kube(
+        group = "kruntimes.io",
+        version = "v1alpha1",
+        kind = "Runtime",
+        plural = "runtimes",
+        singular = "runtime",
+        shortname = "rt",
+        namespaced,
+        status = "RuntimeStatus",
+        derive = "PartialEq",
+        doc = "A pool of warm Pods that share one Pod template.",
+        printcolumn(name = "Image", type_ = "string", json_path = ".spec.template.spec.containers[0].image"),
+        printcolumn(name = "Replicas", type_ = "integer", json_path = ".spec.replicas"),
+        printcolumn(name = "Ready", type_ = "integer", json_path = ".status.readyReplicas"),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    ),
+    schemars(transform = crate::crd::runtime::spec)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimeSpec {
     /// The Runtime Pod; its first container is named `runtime`.
@@ -35,6 +56,11 @@ pub struct RuntimeSpec {
 
 /// A Pod template. Its `spec` is kept as written; the Runtime controller reads it as a Pod spec.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::runtime::template)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct PodTemplate {
     /// Labels and annotations of the Pods.
@@ -47,6 +73,7 @@ pub struct PodTemplate {
 
 /// Labels and annotations of a Pod template.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PodTemplateMetadata {
     /// Labels of the Pods; selector labels win on conflict.
@@ -64,6 +91,7 @@ pub struct VolumeSource(pub serde_json::Map<String, serde_json::Value>);
 
 /// Logical capacity of each Pod of a Runtime.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimeCapacity {
     /// Quantities by resource name; entries that are not positive are not advertised.
@@ -73,6 +101,11 @@ pub struct RuntimeCapacity {
 
 /// What was last observed of the pool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::runtime::status)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimeStatus {
     /// Ready replicas last reported by the Deployment. Zero is written explicitly.

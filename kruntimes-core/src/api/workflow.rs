@@ -8,6 +8,25 @@ use super::{Condition, is_default};
 
 /// A reusable definition. It never executes by itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(kube::CustomResource, schemars::JsonSchema),
+    kube(
+        group = "kruntimes.io",
+        version = "v1alpha1",
+        kind = "Workflow",
+        plural = "workflows",
+        singular = "workflow",
+        shortname = "wf",
+        namespaced,
+        status = "DefinitionStatus",
+        derive = "PartialEq",
+        doc = "A reusable graph of jobs. It never executes by itself.",
+        printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].status"),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    ),
+    schemars(transform = crate::crd::workflow::spec)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowSpec {
     /// Parameters by name.
@@ -22,6 +41,11 @@ pub struct WorkflowSpec {
 
 /// One parameter of a Workflow or an Action.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::workflow::input)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Input {
     /// Type of the value.
@@ -37,6 +61,7 @@ pub struct Input {
 
 /// Type of an input value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum InputType {
     /// Text.
@@ -46,6 +71,11 @@ pub enum InputType {
 
 /// One declared output.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::workflow::output)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Output {
     /// Expression that yields the value.
@@ -54,6 +84,11 @@ pub struct Output {
 
 /// One job: inline (`runs-on` and `steps`) or a call (`uses`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::workflow::job)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Job {
     /// Runtime of every step; inline jobs only.
@@ -78,6 +113,11 @@ pub struct Job {
 
 /// One step: a script (`run`) or an Action call (`uses`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::workflow::step)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
     /// Unique in its job or Action.
@@ -104,6 +144,11 @@ pub struct Step {
 
 /// One artifact of another job to stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::workflow::step_artifact)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct StepArtifact {
     /// `jobs.<job>.artifacts.<name>` of a direct dependency.
@@ -114,6 +159,11 @@ pub struct StepArtifact {
 
 /// Conditions of a definition. Workflow and Action share it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::workflow::status)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct DefinitionStatus {
     /// Conditions by type.

@@ -8,6 +8,25 @@ use super::{ArtifactRef, Condition, Job, is_default};
 
 /// One execution of inline jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(kube::CustomResource, schemars::JsonSchema),
+    kube(
+        group = "kruntimes.io",
+        version = "v1alpha1",
+        kind = "WorkflowRun",
+        plural = "workflowruns",
+        singular = "workflowrun",
+        shortname = "wfr",
+        namespaced,
+        status = "WorkflowRunStatus",
+        derive = "PartialEq",
+        doc = "One execution of inline jobs.",
+        printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    ),
+    schemars(transform = crate::crd::workflow_run::spec)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowRunSpec {
     /// Jobs by name; parallel unless `needs` orders them. Immutable.
@@ -19,6 +38,11 @@ pub struct WorkflowRunSpec {
 
 /// Execution state of a WorkflowRun.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::workflow_run::status)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowRunStatus {
     /// Where the WorkflowRun is in its life.
@@ -45,6 +69,7 @@ pub struct WorkflowRunStatus {
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 pub enum WorkflowRunPhase {
     /// Accepted, nothing started, or not yet seen.
     #[default]
@@ -88,6 +113,11 @@ impl std::fmt::Display for WorkflowRunPhase {
 
 /// State of one job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::workflow_run::job_status)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct JobStatus {
     /// Where the job is in its life.
@@ -120,6 +150,7 @@ pub struct JobStatus {
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 pub enum JobPhase {
     /// May start; has no predecessors.
     #[default]
@@ -166,6 +197,11 @@ impl std::fmt::Display for JobPhase {
 
 /// State of one step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::workflow_run::step_status)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct StepStatus {
     /// Name of the step.
@@ -186,6 +222,11 @@ pub struct StepStatus {
 
 /// State of one step of a called Action.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::workflow_run::action_step_status)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct ActionStepStatus {
     /// Name of the Action step.
@@ -205,6 +246,7 @@ pub struct ActionStepStatus {
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 pub enum StepPhase {
     /// Not started.
     #[default]

@@ -7,6 +7,27 @@ use crate::time::Time;
 
 /// A named directory that outlives single Runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(kube::CustomResource, schemars::JsonSchema),
+    kube(
+        group = "kruntimes.io",
+        version = "v1alpha1",
+        kind = "PersistentWorkspace",
+        plural = "persistentworkspaces",
+        singular = "persistentworkspace",
+        shortname = "pw",
+        namespaced,
+        status = "PersistentWorkspaceStatus",
+        derive = "PartialEq",
+        doc = "A named directory that outlives single Runs.",
+        printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+        printcolumn(name = "Runtime", type_ = "string", json_path = ".spec.runtime"),
+        printcolumn(name = "Bound Pod", type_ = "string", json_path = ".status.boundPod"),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    ),
+    schemars(transform = crate::crd::workspace::spec)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct PersistentWorkspaceSpec {
     /// Runtime whose volume holds the data.
@@ -24,6 +45,7 @@ pub struct PersistentWorkspaceSpec {
 
 /// Where the data of a workspace lives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 pub enum WorkspaceMode {
     /// On one Runtime Pod.
     #[default]
@@ -32,6 +54,7 @@ pub enum WorkspaceMode {
 
 /// What happens to an unused workspace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 pub enum CleanupPolicy {
     /// Deleted when its TTL has passed.
     #[default]
@@ -42,6 +65,11 @@ pub enum CleanupPolicy {
 
 /// Where a workspace is and whether it may be used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "crd",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::crd::workspace::status)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct PersistentWorkspaceStatus {
     /// Where the workspace is in its life.
@@ -73,6 +101,7 @@ pub struct PersistentWorkspaceStatus {
 
 /// Where a workspace is in its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 pub enum WorkspacePhase {
     /// Waiting for a Pod.
     #[default]

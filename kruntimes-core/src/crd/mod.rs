@@ -1,0 +1,67 @@
+//! The custom resources of `kruntimes.io/v1alpha1` and their definitions (feature `crd`).
+//!
+//! Types and field descriptions come from [`crate::api`]. The modules below add
+//! the bounds, defaults and CEL rules of the API reference to the derived
+//! schemas, one function per type, so the data types stay readable without them.
+
+pub(crate) mod artifact;
+mod rule;
+pub(crate) mod run;
+pub(crate) mod runtime;
+pub(crate) mod scalar;
+mod schema;
+pub(crate) mod workflow;
+pub(crate) mod workflow_run;
+pub(crate) mod workspace;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt as _;
+
+pub use crate::api::{Action, PersistentWorkspace, Run, Runtime, Workflow, WorkflowRun};
+
+/// The kinds in the order of [`all`].
+pub const KINDS: [&str; 6] = [
+    "Run",
+    "Runtime",
+    "Workflow",
+    "WorkflowRun",
+    "Action",
+    "PersistentWorkspace",
+];
+
+/// Returns every definition, in a fixed order.
+///
+/// These, not the `crd` functions of the types, are what gets installed: no
+/// field accepts `null`, and the root is described once.
+pub fn all() -> Vec<CustomResourceDefinition> {
+    [
+        Run::crd(),
+        Runtime::crd(),
+        Workflow::crd(),
+        WorkflowRun::crd(),
+        Action::crd(),
+        PersistentWorkspace::crd(),
+    ]
+    .into_iter()
+    .map(finished)
+    .collect()
+}
+
+/// Takes away the `null` that the derive allows for `status`.
+fn finished(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    let schemas = crd
+        .spec
+        .versions
+        .iter_mut()
+        .filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
+    for schema in schemas {
+        let status = schema
+            .properties
+            .as_mut()
+            .and_then(|properties| properties.get_mut("status"));
+        if let Some(status) = status {
+            status.nullable = None;
+        }
+    }
+    crd
+}
