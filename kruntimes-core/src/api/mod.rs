@@ -2,6 +2,13 @@
 //!
 //! These are the shapes on the wire: optional fields, absent and zero read
 //! alike, unknown fields ignored. What a value means is judged elsewhere.
+#![cfg_attr(
+    feature = "crd",
+    allow(
+        clippy::duplicated_attributes,
+        reason = "printer columns share their type, and the lint compares attribute arguments alone"
+    )
+)]
 
 mod action;
 mod artifact;
