@@ -5,10 +5,10 @@
 //! is that of Kubernetes: [`KindSchema::prune`], [`KindSchema::default`], then [`KindSchema::validate`].
 //!
 //! Differences from a cluster: regular expressions are those of the `regex` crate, CEL cost limits are not estimated,
-//! `optionalOldSelf` and optional field syntax are refused at compile time, and there is no ratcheting.
+//! `optionalOldSelf` and optional field syntax are refused at compile time, and of ratcheting there is only this: an
+//! update does not repeat CEL rules about a value that it leaves alone, transition rules excepted.
 
 mod cel;
-mod cel_paths;
 mod checks;
 mod defaults;
 mod field_error;
@@ -63,7 +63,7 @@ impl KindSchema {
             root,
             engine: cel::Engine::new(),
         };
-        cel_paths::check(&schema.root, &schema.engine)?;
+        schema.engine.check_rules(&schema.root)?;
         defaults::check(&schema.root, &schema.engine)?;
         Ok(schema)
     }

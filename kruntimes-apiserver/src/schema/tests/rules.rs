@@ -174,6 +174,32 @@ fn transition_rules_need_members_with_keys() {
     );
 }
 
+/// As on a cluster, a value that an update leaves alone is not judged again.
+#[test]
+fn an_unchanged_value_keeps_its_verdict() {
+    let schema = of_x(&json!({
+        "type": "object",
+        "properties": {
+            "a": {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 5", "message": "too small"}]},
+            "b": {"type": "integer", "x-kubernetes-validations": [{"rule": "self > oldSelf", "message": "must grow"}]}
+        }
+    }));
+    let old = json!({"x": {"a": 1, "b": 1}});
+    for (new, want) in [
+        (json!({"x": {"a": 1, "b": 2}}), &[][..]),
+        (
+            json!({"x": {"a": 2, "b": 2}}),
+            &[r#"x.a: Invalid value: "integer": too small"#][..],
+        ),
+        (
+            old.clone(),
+            &[r#"x.b: Invalid value: "integer": must grow"#][..],
+        ),
+    ] {
+        assert_eq!(said(&schema.validate(&new, Some(&old))), want, "{new}");
+    }
+}
+
 #[test]
 fn rules_stand_in_lists_and_maps_too() {
     let member = json!({"type": "string", "x-kubernetes-validations": [{"rule": "self != 'bad'", "message": "no"}]});

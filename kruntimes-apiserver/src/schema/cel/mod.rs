@@ -3,47 +3,19 @@
 //! Values are bound as a cluster binds them: only declared fields, names escaped, numbers and texts typed by their
 //! schema. A rule sees the node it stands on as `self` and, on an update, its older counterpart as `oldSelf`.
 
-use std::collections::HashMap;
-use std::fmt;
-use std::sync::Arc;
+mod bind;
+mod paths;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use std::fmt;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::ValidationRule;
 use kube_cel::KubeCelExt as _;
-use kube_cel::cel::objects::{Key, Map};
 use kube_cel::cel::{Context, ExecutionError, IdedExpr, Program, Value as Cel};
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use super::field_error::{FieldError, Path};
-use super::formats::Format;
 use super::lists;
 use super::structural::{JsonType, Node, SchemaError, refuse};
-
-/// Names that CEL reserves; a field called so is written `__name__` in rules.
-const RESERVED: [&str; 21] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "false",
-    "for",
-    "function",
-    "if",
-    "import",
-    "in",
-    "let",
-    "loop",
-    "namespace",
-    "null",
-    "package",
-    "return",
-    "true",
-    "var",
-    "void",
-    "while",
-];
 
 /// What a failed rule is reported as.
 #[derive(Clone, Copy, Debug)]
@@ -246,6 +218,11 @@ impl Engine {
         )
     }
 
+    /// Refuses rules below `root` that a cluster would refuse: see the module of paths.
+    pub(super) fn check_rules(&self, root: &Node) -> Result<(), SchemaError> {
+        paths::check(root, self)
+    }
+
     /// Evaluates the rules of `node` and of everything below it.
     pub(super) fn check(
         &self,
@@ -254,29 +231,33 @@ impl Engine {
         old: Option<&Value>,
         errors: &mut Vec<FieldError>,
     ) {
-        self.walk(node, value, old, &Path::ROOT, errors);
+        let past = Past {
+            value: old,
+            unchanged: old == Some(value),
+        };
+        self.walk(node, value, past, &Path::ROOT, errors);
     }
 
     fn walk(
         &self,
         node: &Node,
         value: &Value,
-        old: Option<&Value>,
+        past: Past<'_>,
         path: &Path<'_>,
         errors: &mut Vec<FieldError>,
     ) {
-        if !node.has_rules {
-            return;
-        }
-        self.evaluate(node, value, old, path, errors);
+        self.evaluate(node, value, past, path, errors);
         match value {
             Value::Object(members) => {
                 for (name, member) in members {
-                    let before = old.and_then(|old| old.get(name));
-                    if let Some(child) = node.properties.get(name) {
-                        self.walk(child, member, before, &path.field(name), errors);
-                    } else if let Some(child) = &node.additional {
-                        self.walk(child, member, before, &path.key(name), errors);
+                    let (child, below) = match (node.properties.get(name), &node.additional) {
+                        (Some(child), _) => (child, path.field(name)),
+                        (None, Some(child)) => (&**child, path.key(name)),
+                        (None, None) => continue,
+                    };
+                    if child.has_rules {
+                        let before = past.value.and_then(|old| old.get(name));
+                        self.walk(child, member, past.of(before, member), &below, errors);
                     }
                 }
             }
@@ -285,8 +266,14 @@ impl Engine {
                     return;
                 };
                 for (index, element) in elements.iter().enumerate() {
-                    let before = lists::counterpart(node, element, old);
-                    self.walk(items, element, before, &path.index(index), errors);
+                    let before = lists::counterpart(node, element, past.value);
+                    self.walk(
+                        items,
+                        element,
+                        past.of(before, element),
+                        &path.index(index),
+                        errors,
+                    );
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -297,17 +284,26 @@ impl Engine {
         &self,
         node: &Node,
         value: &Value,
-        old: Option<&Value>,
+        past: Past<'_>,
         path: &Path<'_>,
         errors: &mut Vec<FieldError>,
     ) {
-        let applies = |rule: &&Rule| !rule.transition || old.is_some();
+        let applies = |rule: &&Rule| {
+            if rule.transition {
+                past.value.is_some()
+            } else {
+                !past.unchanged
+            }
+        };
         if !node.rules.iter().any(|rule| applies(&rule)) {
             return;
         }
         let mut scope = self.functions.new_inner_scope();
         scope.add_variable_from_value("self", self.bind(node, value));
-        if let Some(old) = old.filter(|_| node.rules.iter().any(Rule::is_transition)) {
+        if let Some(old) = past
+            .value
+            .filter(|_| node.rules.iter().any(Rule::is_transition))
+        {
             scope.add_variable_from_value("oldSelf", self.bind(node, old));
         }
         for rule in node.rules.iter().filter(applies) {
@@ -320,62 +316,23 @@ impl Engine {
             errors.push(rule.report(node, path, &detail));
         }
     }
+}
 
-    /// Turns a JSON value into the value that a rule sees.
-    fn bind(&self, node: &Node, value: &Value) -> Cel {
-        match value {
-            Value::Null => Cel::Null,
-            Value::Bool(value) => Cel::Bool(*value),
-            Value::Number(number) => bind_number(node, number),
-            Value::String(text) => self.bind_text(node, text),
-            Value::Array(elements) => {
-                let bind = |element| match &node.items {
-                    Some(items) => self.bind(items, element),
-                    None => bind_undeclared(element),
-                };
-                Cel::List(Arc::new(elements.iter().map(bind).collect()))
-            }
-            Value::Object(members) => {
-                let mut bound = HashMap::with_capacity(members.len());
-                for (name, member) in members {
-                    let (name, member) = match (node.properties.get(name), &node.additional) {
-                        _ if node.embedded && name == "metadata" => {
-                            (name.clone(), bind_metadata(member))
-                        }
-                        (Some(child), _) => (escape(name), self.bind(child, member)),
-                        (None, Some(child)) => (name.clone(), self.bind(child, member)),
-                        (None, None) => (name.clone(), bind_undeclared(member)),
-                    };
-                    bound.insert(key(name), member);
-                }
-                Cel::Map(Map {
-                    map: Arc::new(bound),
-                })
-            }
+/// What a value was before an update.
+#[derive(Clone, Copy)]
+struct Past<'v> {
+    value: Option<&'v Value>,
+    /// Whether nothing changed here, so that rules about the present alone hold as they did.
+    unchanged: bool,
+}
+
+impl<'v> Past<'v> {
+    /// Goes on to a member that was `before` and is `now`.
+    fn of(self, before: Option<&'v Value>, now: &Value) -> Self {
+        Self {
+            value: before,
+            unchanged: self.unchanged || before == Some(now),
         }
-    }
-
-    fn bind_text(&self, node: &Node, text: &str) -> Cel {
-        let plain = || Cel::String(Arc::new(text.to_owned()));
-        let typed = match node
-            .checks
-            .format()
-            .filter(|_| node.json_type == Some(JsonType::String))
-        {
-            Some(Format::DateTime) => text.parse().ok().map(Cel::Timestamp),
-            Some(Format::Date) => format!("{text}T00:00:00Z").parse().ok().map(Cel::Timestamp),
-            Some(Format::Byte) => STANDARD
-                .decode(text)
-                .ok()
-                .map(|bytes| Cel::Bytes(Arc::new(bytes))),
-            Some(Format::Duration) => self.duration.as_ref().and_then(|program| {
-                let mut scope = self.functions.new_inner_scope();
-                scope.add_variable_from_value("self", plain());
-                program.execute(&scope).ok()
-            }),
-            Some(_) | None => None,
-        };
-        typed.unwrap_or_else(plain)
     }
 }
 
@@ -388,72 +345,4 @@ fn evaluation_failure(rule: &Rule, cause: &ExecutionError) -> String {
         "{cause} evaluating rule: {}",
         rule.message.as_deref().unwrap_or(&rule.source)
     )
-}
-
-fn key(name: String) -> Key {
-    Key::String(Arc::new(name))
-}
-
-/// Binds by the declared type: a whole `number` is a double, a whole `integer` is an int however it is written.
-fn bind_number(node: &Node, number: &Number) -> Cel {
-    let double = || Cel::Float(number.as_f64().unwrap_or(f64::NAN));
-    if node.json_type == Some(JsonType::Number) {
-        return double();
-    }
-    match (number.as_i64(), number.as_u64()) {
-        (Some(value), _) => Cel::Int(value),
-        (None, Some(value)) => Cel::UInt(value),
-        (None, None) => whole(number).map_or_else(double, Cel::Int),
-    }
-}
-
-fn whole(number: &Number) -> Option<i64> {
-    let value = number.as_f64().filter(|value| value.fract() == 0.0)?;
-    format!("{value:.0}").parse().ok()
-}
-
-fn bind_undeclared(value: &Value) -> Cel {
-    match value {
-        Value::Null => Cel::Null,
-        Value::Bool(value) => Cel::Bool(*value),
-        Value::Number(number) => bind_number(&Node::anything(), number),
-        Value::String(text) => Cel::String(Arc::new(text.clone())),
-        Value::Array(elements) => {
-            Cel::List(Arc::new(elements.iter().map(bind_undeclared).collect()))
-        }
-        Value::Object(members) => {
-            let members = members
-                .iter()
-                .map(|(name, member)| (key(name.clone()), bind_undeclared(member)));
-            Cel::Map(Map {
-                map: Arc::new(members.collect()),
-            })
-        }
-    }
-}
-
-/// Rules see two fields of the metadata and no others.
-fn bind_metadata(metadata: &Value) -> Cel {
-    let seen = ["name", "generateName"].into_iter().filter_map(|name| {
-        let member = metadata.get(name)?;
-        Some((key(name.to_owned()), bind_undeclared(member)))
-    });
-    Cel::Map(Map {
-        map: Arc::new(seen.collect()),
-    })
-}
-
-/// Writes a field name the way rules must write it.
-pub(super) fn escape(name: &str) -> String {
-    if RESERVED.contains(&name) {
-        return format!("__{name}__");
-    }
-    if !name.contains("__") && !name.contains(['.', '-', '/']) {
-        return name.to_owned();
-    }
-    name.replace("__", "\u{0}")
-        .replace('.', "__dot__")
-        .replace('-', "__dash__")
-        .replace('/', "__slash__")
-        .replace('\u{0}', "__underscores__")
 }

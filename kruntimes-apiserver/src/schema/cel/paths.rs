@@ -9,9 +9,10 @@ use kube_cel::cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, SelectExpr, operators,
 };
 
-use super::cel::{Engine, escape};
-use super::field_error::Path;
-use super::structural::{JsonType, ListType, Node, SchemaError};
+use super::super::field_error::Path;
+use super::super::structural::{JsonType, ListType, Node, SchemaError};
+use super::Engine;
+use super::bind::escape;
 
 /// Names that stand for types or for groups of functions, not for variables.
 const GLOBALS: [&str; 19] = [
@@ -37,7 +38,7 @@ const GLOBALS: [&str; 19] = [
 ];
 
 /// Refuses rules below `root` that a cluster would refuse.
-pub(super) fn check(root: &Node, engine: &Engine) -> Result<(), SchemaError> {
+pub(in crate::schema) fn check(root: &Node, engine: &Engine) -> Result<(), SchemaError> {
     check_node(root, engine, &Path::ROOT, true)
 }
 
