@@ -1,13 +1,11 @@
 //! The shell of the Runtime controller.
 
-use std::sync::Arc;
-
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::apps::v1::Deployment;
 use kruntimes_core::api::RuntimeStatus;
 use kruntimes_core::condition::{self, ConditionStatus, Fact};
-use kruntimes_core::{keys, limits, message, names};
 use kruntimes_core::crd::Runtime;
+use kruntimes_core::{keys, limits, message, names};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::runtime::watcher;
 use kube::{Client, Resource as _, ResourceExt as _};
@@ -105,25 +103,10 @@ fn owner_key(change: &Change<Deployment>) -> Option<ObjectKey> {
     let (Change::Applied { new: object, .. } | Change::Deleted(object)) = change else {
         return None;
     };
-    let owner = object.controller_owner_ref()?;
+    let owners = object.metadata.owner_references.as_ref()?;
+    let owner = owners.iter().find(|owner| owner.controller == Some(true))?;
     (owner.kind == "Runtime")
-        .then(|| ObjectKey::new(object.namespace().unwrap_or_default(), owner.name))
-}
-
-/// Extends objects with the one thing kube does not offer as a method.
-trait ControllerOwner {
-    fn controller_owner_ref(
-        &self,
-    ) -> Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference>;
-}
-
-impl ControllerOwner for Deployment {
-    fn controller_owner_ref(
-        &self,
-    ) -> Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference> {
-        let owners = self.metadata.owner_references.as_ref()?;
-        owners.iter().find(|o| o.controller == Some(true)).cloned()
-    }
+        .then(|| ObjectKey::new(object.namespace().unwrap_or_default(), &owner.name))
 }
 
 impl Shell {
@@ -135,7 +118,7 @@ impl Shell {
             return Outcome::Done;
         }
         let made = self.ensure_deployment(&key, &runtime).await;
-        let refused = made.as_ref().err().map(|refusal| refusal.to_fact());
+        let refused = made.as_ref().err().map(Refusal::to_fact);
         let written = self.write_status(&key, &runtime, refused.as_ref()).await;
         match (made, written) {
             (Err(Refusal::Api(error)), _) | (_, Err(error)) => {
@@ -198,7 +181,11 @@ impl Shell {
             .and_then(|d| d.status.as_ref()?.ready_replicas)
             .unwrap_or(0);
         let status = derive_status(runtime, ready, refused, &self.clock);
-        let old = runtime.status.as_ref().map(serde_json::to_value).transpose()?;
+        let old = runtime
+            .status
+            .as_ref()
+            .map(serde_json::to_value)
+            .transpose()?;
         let new = serde_json::to_value(&status)?;
         let version = runtime.resource_version();
         let old = old.unwrap_or(Value::Null);
@@ -236,10 +223,14 @@ fn derive_status(
     let (holds, reason, text) = match refused {
         Some((reason, text)) => (ConditionStatus::False, reason.as_str(), text.as_str()),
         None if ready >= 1 => (ConditionStatus::True, "ReplicasReady", replicas.as_str()),
-        None => (ConditionStatus::False, "NoReadyReplicas", "no replica is ready"),
+        None => (
+            ConditionStatus::False,
+            "NoReadyReplicas",
+            "no replica is ready",
+        ),
     };
-    let fact = Fact::new(keys::CONDITION_READY, holds, reason, text)
-        .observed(runtime.metadata.generation);
+    let fact =
+        Fact::new(keys::CONDITION_READY, holds, reason, text).observed(runtime.metadata.generation);
     condition::set(&mut status.conditions, &fact, clock.now().into());
     status
 }

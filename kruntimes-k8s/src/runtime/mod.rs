@@ -4,9 +4,9 @@
 //! function; the shell in `controller` loads, compares and writes. Service,
 //! NetworkPolicy and the daemon's RBAC objects are not made yet.
 
-//mod controller;
+mod controller;
 pub mod deployment;
 mod pod_template;
 
-//pub use controller::{Config, run};
+pub use controller::{Config, run};
 pub use deployment::{Defaults, Error as DeploymentError};

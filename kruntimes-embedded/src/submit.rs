@@ -1,0 +1,142 @@
+//! Handing objects to the engine.
+
+use kruntimes_core::api::{API_VERSION, GROUP, VERSION};
+use kruntimes_core::crd::Runtime;
+use kube::api::{Api, DynamicObject, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Client, ResourceExt as _};
+use serde_json::{Value, json};
+
+use crate::progress::{Target, TargetKind};
+
+/// Namespace of everything that runs locally.
+pub const NAMESPACE: &str = "default";
+
+/// Objects to create, in order of creation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Submission {
+    /// Runtimes.
+    pub runtimes: Vec<Value>,
+    /// Workflows, Actions and PersistentWorkspaces.
+    pub definitions: Vec<Value>,
+    /// WorkflowRuns and Runs, which can be followed.
+    pub targets: Vec<Value>,
+}
+
+/// Why a submission was not taken.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubmitError {
+    /// An object has no known kind.
+    #[error("{0} is no kind of {API_VERSION}")]
+    UnknownKind(String),
+    /// An object is not shaped like one.
+    #[error("{kind} cannot be read")]
+    Shape {
+        /// Kind of the object.
+        kind: String,
+        /// Why not.
+        source: serde_json::Error,
+    },
+    /// The API refused an object.
+    #[error("{kind} {name} was refused")]
+    Refused {
+        /// Kind of the object.
+        kind: String,
+        /// Name of the object.
+        name: String,
+        /// The answer.
+        source: Box<kube::Error>,
+    },
+}
+
+/// The kinds of kruntimes and their plurals.
+const KINDS: &[(&str, &str)] = &[
+    ("Run", "runs"),
+    ("Runtime", "runtimes"),
+    ("Workflow", "workflows"),
+    ("WorkflowRun", "workflowruns"),
+    ("Action", "actions"),
+    ("PersistentWorkspace", "persistentworkspaces"),
+];
+
+/// Creates everything, providing a `bash` Runtime when none is brought.
+pub(crate) async fn submit(
+    client: &Client,
+    submission: Submission,
+    slots: u32,
+) -> Result<Vec<Target>, SubmitError> {
+    for runtime in submission.runtimes {
+        create(client, runtime).await?;
+    }
+    provide_bash(client, slots).await?;
+    for definition in submission.definitions {
+        create(client, definition).await?;
+    }
+    let mut targets = Vec::new();
+    for target in submission.targets {
+        let kind = match target["kind"].as_str() {
+            Some("Run") => TargetKind::Run,
+            _ => TargetKind::WorkflowRun,
+        };
+        let created = create(client, target).await?;
+        targets.push(Target {
+            kind,
+            namespace: created.namespace().unwrap_or_default(),
+            name: created.name_any(),
+            uid: created.uid().unwrap_or_default(),
+        });
+    }
+    Ok(targets)
+}
+
+/// The Runtime that local runs get when they bring none.
+pub fn bash_runtime(slots: u32) -> Value {
+    json!({
+        "apiVersion": API_VERSION,
+        "kind": "Runtime",
+        "metadata": {"name": "bash", "namespace": NAMESPACE},
+        "spec": {
+            "replicas": 1,
+            "capacity": {"resources": {"runs": slots.to_string()}},
+            "template": {"spec": {"containers": [{"name": "runtime", "image": "bash"}]}},
+        },
+    })
+}
+
+async fn provide_bash(client: &Client, slots: u32) -> Result<(), SubmitError> {
+    let api: Api<Runtime> = Api::namespaced(client.clone(), NAMESPACE);
+    let refused = |source| SubmitError::Refused {
+        kind: "Runtime".to_owned(),
+        name: "bash".to_owned(),
+        source: Box::new(source),
+    };
+    if api.get_opt("bash").await.map_err(refused)?.is_none() {
+        create(client, bash_runtime(slots)).await?;
+    }
+    Ok(())
+}
+
+async fn create(client: &Client, object: Value) -> Result<DynamicObject, SubmitError> {
+    let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+    let Some((_, plural)) = KINDS.iter().find(|(known, _)| *known == kind) else {
+        return Err(SubmitError::UnknownKind(kind));
+    };
+    let mut object: DynamicObject =
+        serde_json::from_value(object).map_err(|source| SubmitError::Shape {
+            kind: kind.clone(),
+            source,
+        })?;
+    let namespace = object.namespace().unwrap_or_else(|| NAMESPACE.to_owned());
+    object.metadata.namespace = Some(namespace.clone());
+    let gvk = GroupVersionKind::gvk(GROUP, VERSION, &kind);
+    let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &resource);
+    api.create(&PostParams::default(), &object)
+        .await
+        .map_err(|source| SubmitError::Refused {
+            kind,
+            name: object.name_any(),
+            source: Box::new(source),
+        })
+}
