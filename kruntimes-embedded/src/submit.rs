@@ -2,7 +2,7 @@
 
 use kruntimes_core::api::{API_VERSION, GROUP, VERSION};
 use kruntimes_core::crd::Runtime;
-use kube::api::{Api, DynamicObject, PostParams};
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
@@ -117,11 +117,18 @@ async fn provide_bash(client: &Client, slots: u32) -> Result<(), SubmitError> {
     Ok(())
 }
 
-async fn create(client: &Client, object: Value) -> Result<DynamicObject, SubmitError> {
-    let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+fn api(client: &Client, kind: &str, namespace: &str) -> Result<Api<DynamicObject>, SubmitError> {
     let Some((_, plural)) = KINDS.iter().find(|(known, _)| *known == kind) else {
-        return Err(SubmitError::UnknownKind(kind));
+        return Err(SubmitError::UnknownKind(kind.to_owned()));
     };
+    let gvk = GroupVersionKind::gvk(GROUP, VERSION, kind);
+    let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
+    Ok(Api::namespaced_with(client.clone(), namespace, &resource))
+}
+
+/// Creates one object of a known kind.
+pub(crate) async fn create(client: &Client, object: Value) -> Result<DynamicObject, SubmitError> {
+    let kind = object["kind"].as_str().unwrap_or_default().to_owned();
     let mut object: DynamicObject =
         serde_json::from_value(object).map_err(|source| SubmitError::Shape {
             kind: kind.clone(),
@@ -129,14 +136,29 @@ async fn create(client: &Client, object: Value) -> Result<DynamicObject, SubmitE
         })?;
     let namespace = object.namespace().unwrap_or_else(|| NAMESPACE.to_owned());
     object.metadata.namespace = Some(namespace.clone());
-    let gvk = GroupVersionKind::gvk(GROUP, VERSION, &kind);
-    let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &resource);
-    api.create(&PostParams::default(), &object)
+    let created = api(client, &kind, &namespace)?.create(&PostParams::default(), &object);
+    created.await.map_err(|source| SubmitError::Refused {
+        kind,
+        name: object.name_any(),
+        source: Box::new(source),
+    })
+}
+
+/// Patches one object of a known kind.
+pub(crate) async fn patch(
+    client: &Client,
+    kind: &str,
+    name: &str,
+    patch: Value,
+) -> Result<(), SubmitError> {
+    let api = api(client, kind, NAMESPACE)?;
+    let patched = api.patch(name, &PatchParams::default(), &Patch::Merge(patch));
+    patched
         .await
+        .map(drop)
         .map_err(|source| SubmitError::Refused {
-            kind,
-            name: object.name_any(),
+            kind: kind.to_owned(),
+            name: name.to_owned(),
             source: Box::new(source),
         })
 }

@@ -1,0 +1,153 @@
+//! Pods made of processes of this machine: a bash Runtime Server on a unix socket.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use k8s_openapi::api::core::v1::{Container, Pod};
+use kruntimes_proto::RuntimeClient;
+use kruntimes_runtime::bash;
+use kube::ResourceExt as _;
+use tokio::sync::Mutex;
+
+use super::{BackendError, PodBackend, PodSandbox};
+
+/// Names of the Runtime Servers this node has.
+pub const LOCAL_SERVERS: &[&str] = &["bash"];
+
+/// How Pods are laid out on this machine.
+#[derive(Clone, Debug)]
+pub struct BashBackendConfig {
+    /// Directory that gets one folder per Pod.
+    pub root: PathBuf,
+    /// Time between the polite and the final signal.
+    pub grace: Duration,
+}
+
+/// Starts a bash Runtime Server per Pod.
+#[derive(Clone, Debug)]
+pub struct BashBackend {
+    config: BashBackendConfig,
+}
+
+impl BashBackend {
+    /// Makes a backend; nothing is started yet.
+    pub fn new(config: BashBackendConfig) -> Self {
+        Self { config }
+    }
+}
+
+/// Tells which local Runtime Server a container asks for: by `--language`, else by the image's name.
+pub fn local_server(container: &Container) -> Option<&'static str> {
+    let words = || {
+        let command = container.command.iter().flatten();
+        command.chain(container.args.iter().flatten())
+    };
+    let by_flag = words()
+        .zip(words().skip(1))
+        .find(|(flag, _)| *flag == "--language")
+        .map(|(_, language)| language.as_str())
+        .or_else(|| words().find_map(|word| word.strip_prefix("--language=")));
+    if let Some(language) = by_flag {
+        return LOCAL_SERVERS.iter().find(|name| **name == language).copied();
+    }
+    let image = container.image.as_deref().unwrap_or_default();
+    let last = image.rsplit('/').next().unwrap_or_default();
+    let name = last.split([':', '@']).next().unwrap_or_default();
+    let mut parts = name.split(['-', '_', '.']);
+    parts.find_map(|part| LOCAL_SERVERS.iter().find(|server| **server == part).copied())
+}
+
+#[async_trait]
+impl PodBackend for BashBackend {
+    async fn start(&self, pod: &Pod) -> Result<Arc<dyn PodSandbox>, BackendError> {
+        let containers = pod.spec.as_ref().map(|spec| spec.containers.as_slice());
+        let runtime = containers.and_then(<[Container]>::first);
+        if runtime.and_then(local_server).is_none() {
+            return Err(BackendError::UnknownImage {
+                image: runtime.and_then(|c| c.image.clone()).unwrap_or_default(),
+                available: LOCAL_SERVERS.join(", "),
+            });
+        }
+        let home = self.config.root.join(pod.name_any());
+        let workspace = home.join("workspace");
+        make_directory(&workspace)?;
+        let socket = home.join("runtime.sock");
+        let config = bash::Config {
+            work_root: workspace.clone(),
+            grace: self.config.grace,
+            ..bash::Config::default()
+        };
+        let server = bash::serve_unix(&socket, config)
+            .await
+            .map_err(|error| BackendError::Server(error.to_string()))?;
+        let endpoint = format!("unix:{}", socket.display());
+        let client = kruntimes_proto::connect(&endpoint)
+            .map_err(|error| BackendError::Server(error.to_string()))?;
+        Ok(Arc::new(BashSandbox {
+            client: Arc::new(client),
+            workspace,
+            server: Mutex::new(Some(server)),
+        }))
+    }
+}
+
+fn make_directory(path: &Path) -> Result<(), BackendError> {
+    std::fs::create_dir_all(path).map_err(|source| BackendError::Directory {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+struct BashSandbox {
+    client: Arc<dyn RuntimeClient>,
+    workspace: PathBuf,
+    server: Mutex<Option<bash::ServerHandle>>,
+}
+
+#[async_trait]
+impl PodSandbox for BashSandbox {
+    fn runtime(&self) -> Arc<dyn RuntimeClient> {
+        Arc::clone(&self.client)
+    }
+
+    fn workspace(&self) -> PathBuf {
+        self.workspace.clone()
+    }
+
+    async fn stop(&self) {
+        if let Some(server) = self.server.lock().await.take() {
+            server.shutdown().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn container(image: &str, args: &[&str]) -> Container {
+        Container {
+            image: Some(image.into()),
+            args: Some(args.iter().map(|&arg| arg.into()).collect()),
+            ..Container::default()
+        }
+    }
+
+    #[test]
+    fn c_73_only_servers_that_exist_here_are_found() {
+        for (image, args, want) in [
+            ("registry.example/bash-runtime:1.0", &[][..], Some("bash")),
+            ("kruntimes-runtime-bash", &[][..], Some("bash")),
+            ("registry.example:5000/x/bash@sha256:00", &[][..], Some("bash")),
+            ("registry.example/python-runtime:1.0", &[][..], None),
+            ("bashful", &[][..], None),
+            ("runtime-server", &["--language", "bash"][..], Some("bash")),
+            ("runtime-server", &["--language=bash"][..], Some("bash")),
+            ("bash", &["--language=python"][..], None),
+        ] {
+            assert_eq!(local_server(&container(image, args)), want, "{image} {args:?}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The life of one Pod of the local node.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kruntimes_k8s::clock::Clock;
+use kruntimes_node::{NodeDirs, Runtimed, RuntimedConfig};
+use kube::api::{Api, Patch, PatchParams};
+use kube::{Client, ResourceExt as _};
+use serde_json::json;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::{NodeConfig, NodeHandle, PodSandbox};
+
+/// Wait before a failed start or write is tried again.
+const RETRY: Duration = Duration::from_millis(500);
+/// Wait before a daemon that ended is started again.
+const DAEMON_RESTART: Duration = Duration::from_millis(100);
+
+/// A running Pod.
+#[derive(Debug)]
+pub(super) struct Worker {
+    stop: CancellationToken,
+}
+
+impl Worker {
+    /// Makes the worker of a Pod and the task that is its life.
+    pub(super) fn new(
+        config: &NodeConfig,
+        pod: &Arc<Pod>,
+    ) -> (Self, impl Future<Output = ()> + Send + 'static) {
+        let stop = CancellationToken::new();
+        let life = Life {
+            config: config.clone(),
+            pod: Arc::clone(pod),
+            crash: Arc::new(Notify::new()),
+        };
+        let stopped = stop.clone();
+        (Self { stop }, async move { life.run(stopped).await })
+    }
+
+    /// Ends the Pod: its daemon, its Runtime Server and their processes.
+    pub(super) fn stop(&self) {
+        self.stop.cancel();
+    }
+}
+
+struct Life {
+    config: NodeConfig,
+    pod: Arc<Pod>,
+    crash: Arc<Notify>,
+}
+
+impl Life {
+    async fn run(self, stop: CancellationToken) {
+        let started = stop.run_until_cancelled(self.start_sandbox()).await;
+        let Some(sandbox) = started else { return };
+        let _registered = Registered::new(&self.config.handle, &self.pod, &self.crash);
+        let live = async {
+            self.report_ready().await;
+            self.run_daemon(sandbox.as_ref()).await;
+        };
+        stop.run_until_cancelled(live).await;
+        sandbox.stop().await;
+    }
+
+    async fn start_sandbox(&self) -> Arc<dyn PodSandbox> {
+        loop {
+            match self.config.backend.start(&self.pod).await {
+                Ok(sandbox) => return sandbox,
+                Err(error) => {
+                    tracing::warn!(pod = %self.pod.name_any(), %error, "the Pod cannot start");
+                    tokio::time::sleep(RETRY).await;
+                }
+            }
+        }
+    }
+
+    async fn report_ready(&self) {
+        let api = pods(&self.config.client, &self.pod);
+        let patch = json!({"status": ready_status(&self.config.clock)});
+        loop {
+            let written = api
+                .patch_status(&self.pod.name_any(), &PatchParams::default(), &Patch::Merge(&patch))
+                .await;
+            match written {
+                Ok(_) => return,
+                Err(kube::Error::Api(status)) if status.is_not_found() => return,
+                Err(error) => {
+                    tracing::warn!(pod = %self.pod.name_any(), %error, "the Pod status cannot be written");
+                    tokio::time::sleep(RETRY).await;
+                }
+            }
+        }
+    }
+
+    /// Runs the daemon; a crashed one is replaced, as a kubelet replaces a container.
+    async fn run_daemon(&self, sandbox: &dyn PodSandbox) {
+        loop {
+            let daemon = Runtimed::new(
+                RuntimedConfig::of_pod(&self.pod),
+                self.config.runtimed_client.clone(),
+                sandbox.runtime(),
+                self.config.clock.clone(),
+                Arc::clone(&self.config.logs),
+                NodeDirs::new(sandbox.workspace()),
+            );
+            tokio::select! {
+                biased;
+                () = self.crash.notified() => {}
+                ended = daemon.run() => {
+                    tracing::warn!(pod = %self.pod.name_any(), ?ended, "runtimed ended, it is started again");
+                }
+            }
+            tokio::time::sleep(DAEMON_RESTART).await;
+        }
+    }
+}
+
+/// Keeps the handle of a daemon listed while its Pod lives.
+struct Registered {
+    handle: NodeHandle,
+    pod: String,
+}
+
+impl Registered {
+    fn new(handle: &NodeHandle, pod: &Pod, crash: &Arc<Notify>) -> Self {
+        let pod = pod.name_any();
+        handle.map(|map| map.insert(pod.clone(), Arc::clone(crash)));
+        Self {
+            handle: handle.clone(),
+            pod,
+        }
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.handle.map(|map| map.remove(&self.pod));
+    }
+}
+
+fn pods(client: &Client, pod: &Pod) -> Api<Pod> {
+    Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default())
+}
+
+/// The status a kubelet would report for a Pod whose containers run.
+fn ready_status(clock: &Clock) -> serde_json::Value {
+    let now = Timestamp::from_second(clock.now().as_second()).unwrap_or_default();
+    let condition = |name: &str| {
+        json!({"type": name, "status": "True", "lastProbeTime": null, "lastTransitionTime": now})
+    };
+    json!({
+        "phase": "Running",
+        "podIP": "127.0.0.1",
+        "hostIP": "127.0.0.1",
+        "startTime": now,
+        "conditions": [
+            condition("Initialized"),
+            condition("Ready"),
+            condition("ContainersReady"),
+            condition("PodScheduled"),
+        ],
+    })
+}
