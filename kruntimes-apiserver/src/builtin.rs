@@ -74,6 +74,9 @@ impl Row {
     }
 }
 
+/// Shelf of the namespaces: they are the first row of the table.
+pub(crate) const NAMESPACES: usize = 0;
+
 const RBAC: &str = "rbac.authorization.k8s.io";
 const EVENT_PATHS: &[&str] = &[
     "regarding.kind",
@@ -157,8 +160,8 @@ pub(crate) fn install(registry: &mut Registry) {
         let kind = Arc::new(Kind {
             shelf: registry.next_shelf(),
             api_version,
-            kind: row.kind.to_owned(),
-            list_kind: format!("{}List", row.kind),
+            name: row.kind.to_owned(),
+            list_name: format!("{}List", row.kind),
             plural: row.plural.to_owned(),
             singular: row.kind.to_ascii_lowercase(),
             short_names: row.short.iter().map(ToString::to_string).collect(),

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceDefinitionVersion,
+};
 
 use crate::{
     kind::{Kind, Rules, Served},
@@ -34,32 +36,7 @@ pub(crate) fn install(
     let (Some(storage), None) = (stored.next(), stored.next()) else {
         return Err(BuildError::Storage { name });
     };
-    let kind = Arc::new(Kind {
-        shelf: registry.next_shelf(),
-        api_version: format!("{}/{}", spec.group, storage.name),
-        kind: spec.names.kind.clone(),
-        list_kind: spec
-            .names
-            .list_kind
-            .clone()
-            .unwrap_or_else(|| format!("{}List", spec.names.kind)),
-        plural: spec.names.plural.clone(),
-        singular: spec
-            .names
-            .singular
-            .clone()
-            .unwrap_or_else(|| spec.names.kind.to_lowercase()),
-        short_names: spec.names.short_names.clone().unwrap_or_default(),
-        categories: spec.names.categories.clone().unwrap_or_default(),
-        namespaced: spec.scope != "Cluster",
-        status: storage
-            .subresources
-            .as_ref()
-            .is_some_and(|subresources| subresources.status.is_some()),
-        generation: true,
-        unconditional_update: false,
-        rules: Rules::default(),
-    });
+    let kind = Arc::new(stored_kind(registry.next_shelf(), crd, storage));
     // The storage version comes first: it speaks for the kind in background work.
     let others = spec.versions.iter().filter(|version| !version.storage);
     for version in std::iter::once(storage).chain(others.filter(|version| version.served)) {
@@ -82,6 +59,40 @@ pub(crate) fn install(
         });
     }
     Ok(())
+}
+
+fn stored_kind(
+    shelf: usize,
+    crd: &CustomResourceDefinition,
+    storage: &CustomResourceDefinitionVersion,
+) -> Kind {
+    let spec = &crd.spec;
+    Kind {
+        shelf,
+        api_version: format!("{}/{}", spec.group, storage.name),
+        name: spec.names.kind.clone(),
+        list_name: spec
+            .names
+            .list_kind
+            .clone()
+            .unwrap_or_else(|| format!("{}List", spec.names.kind)),
+        plural: spec.names.plural.clone(),
+        singular: spec
+            .names
+            .singular
+            .clone()
+            .unwrap_or_else(|| spec.names.kind.to_lowercase()),
+        short_names: spec.names.short_names.clone().unwrap_or_default(),
+        categories: spec.names.categories.clone().unwrap_or_default(),
+        namespaced: spec.scope != "Cluster",
+        status: storage
+            .subresources
+            .as_ref()
+            .is_some_and(|subresources| subresources.status.is_some()),
+        generation: true,
+        unconditional_update: false,
+        rules: Rules::default(),
+    }
 }
 
 fn compile(crd: &CustomResourceDefinition, version: &str) -> Result<KindSchema, BuildError> {

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
+    admit::raise_generation,
     clock::whole_seconds,
     commit::{Core, Next, Outcome},
     error::ApiError,
@@ -14,7 +15,6 @@ use crate::{
     object::{Key, Object, finalizers, meta_mut},
     query::Query,
     selector::Selector,
-    write::raise_generation,
 };
 
 /// Finalizer that holds an owner until its dependents are gone.

@@ -80,7 +80,7 @@ pub(crate) fn resources(
 fn resource(served: &Served) -> Value {
     let kind = &served.kind;
     json!({
-        "name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced, "kind": kind.kind,
+        "name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced, "kind": kind.name,
         "shortNames": kind.short_names, "categories": kind.categories,
         "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
     })
@@ -90,6 +90,6 @@ fn subresource(served: &Served, name: &str, verbs: &[&str]) -> Value {
     let kind = &served.kind;
     json!({
         "name": format!("{}/{name}", kind.plural), "singularName": "", "namespaced": kind.namespaced,
-        "kind": kind.kind, "verbs": verbs,
+        "kind": kind.name, "verbs": verbs,
     })
 }

@@ -110,7 +110,7 @@ impl ApiError {
         let message = format!("{} \"{name}\" is invalid: {told}", served.kind_in_group());
         let mut error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message);
         error.details = Some(Box::new(json!({
-            "name": name, "group": served.group, "kind": served.kind.kind, "causes": causes,
+            "name": name, "group": served.group, "kind": served.kind.name, "causes": causes,
         })));
         error
     }

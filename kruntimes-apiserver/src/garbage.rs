@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::{
+    builtin::NAMESPACES,
     commit::{Core, Next},
     delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation, set_finalizers},
     error::ApiError,
@@ -95,18 +96,13 @@ impl Core {
             }
         }
         let home = Key::new("", namespace);
-        let namespaces = self.namespaces();
         if store
-            .get(namespaces, &home)
+            .get(NAMESPACES, &home)
             .is_some_and(|found| found.is_ending())
         {
-            affected.push((namespaces, home));
+            affected.push((NAMESPACES, home));
         }
         affected
-    }
-
-    fn namespaces(&self) -> usize {
-        self.registry.on_shelf(0).kind.shelf
     }
 
     fn look(&self, shelf: usize, key: &Key) {
@@ -114,7 +110,7 @@ impl Core {
             return;
         };
         if object.is_ending() {
-            if shelf == self.namespaces() {
+            if shelf == NAMESPACES {
                 self.sweep(&object);
             }
             if object.has_finalizer(FOREGROUND) {
@@ -214,13 +210,12 @@ impl Core {
         let mut store = self.lock();
         let empty =
             kinds().all(|served| store.list(served.kind.shelf, Some(name), None).is_empty());
-        let shelf = self.namespaces();
-        let current = store.get(shelf, &namespace.key);
+        let current = store.get(NAMESPACES, &namespace.key);
         let free = current.is_some_and(|found| {
             found.uid() == namespace.uid() && finalizers(&found.value).next().is_none()
         });
         if empty && free {
-            store.remove(shelf, &namespace.key);
+            store.remove(NAMESPACES, &namespace.key);
         }
     }
 

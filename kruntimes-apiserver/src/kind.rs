@@ -10,13 +10,17 @@ use crate::{
 };
 
 /// One kind of object, stored once whatever versions it is served in.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent properties, each a column of the table of kinds"
+)]
 pub(crate) struct Kind {
     /// Place of the kind in the store.
     pub(crate) shelf: usize,
     /// `apiVersion` of what is stored.
     pub(crate) api_version: String,
-    pub(crate) kind: String,
-    pub(crate) list_kind: String,
+    pub(crate) name: String,
+    pub(crate) list_name: String,
     pub(crate) plural: String,
     pub(crate) singular: String,
     pub(crate) short_names: Vec<String>,
@@ -34,7 +38,7 @@ pub(crate) struct Kind {
 impl Kind {
     /// Whether this is core `v1` `kind`, for the few that the service itself reacts to.
     pub(crate) fn is_core(&self, kind: &str) -> bool {
-        self.api_version == "v1" && self.kind == kind
+        self.api_version == "v1" && self.name == kind
     }
 }
 
@@ -83,7 +87,7 @@ impl Served {
 
     /// Returns `Run.kruntimes.io` or `Pod`, as error messages name a kind.
     pub(crate) fn kind_in_group(&self) -> String {
-        dotted(&self.kind.kind, &self.group)
+        dotted(&self.kind.name, &self.group)
     }
 
     /// Describes how this version shows stored objects.

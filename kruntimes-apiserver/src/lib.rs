@@ -4,6 +4,7 @@
 //! guard of [`ApiServer::spawn_background`] for as long as garbage collection should run. Nothing here knows what the
 //! resources mean; schemas come from their definitions. Objects live in memory.
 
+mod admit;
 mod answer;
 mod builtin;
 mod clock;

@@ -155,7 +155,7 @@ pub(crate) fn write(
     let (api_version, kind) = if view.metadata_only {
         ("meta.k8s.io/v1", "PartialObjectMetadataList")
     } else {
-        (view.api_version.as_str(), served.kind.list_kind.as_str())
+        (view.api_version.as_str(), served.kind.list_name.as_str())
     };
     let items: Vec<Bytes> = items.iter().map(|object| view.bytes(object)).collect();
     let size: usize = items.iter().map(|item| item.len() + 1).sum();

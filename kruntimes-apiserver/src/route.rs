@@ -84,7 +84,7 @@ fn objects(group: &str, version: &str, rest: &[&str]) -> Route {
         [plural, name, subresource] => (plural, Some(name), Some(subresource)),
         _ => return Route::Nowhere,
     };
-    place.plural = (*plural).to_owned();
+    (*plural).clone_into(&mut place.plural);
     place.name = name.map(ToString::to_string);
     place.subresource = subresource.map(ToString::to_string);
     Route::Objects(place)

@@ -86,7 +86,8 @@ impl Field {
         let equal = match found {
             Value::String(text) => *text == self.value,
             Value::Null => self.value.is_empty(),
-            Value::Bool(_) | Value::Number(_) => found.to_string() == self.value,
+            Value::Bool(flag) => self.value == if *flag { "true" } else { "false" },
+            Value::Number(number) => self.value == number.to_string(),
             Value::Array(_) | Value::Object(_) => false,
         };
         equal == self.equal

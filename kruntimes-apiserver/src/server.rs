@@ -22,7 +22,6 @@ use crate::{
     crd, garbage,
     ids::{IdSource, RandomIds},
     logs::PodLogs,
-    query::Query,
     registry::Registry,
     schema::SchemaError,
     service::ApiService,
@@ -131,13 +130,17 @@ impl Builder {
             logs: self.logs,
             counters: Counters::default(),
         });
-        let options = WriteOptions::of_query(&Query::default()).expect("no parameter is wrong");
-        for name in FIRST_NAMESPACES {
-            let namespace = json!({ "metadata": { "name": name } });
-            core.create(core.registry.on_shelf(0), None, namespace, options)
-                .expect("the first namespaces are valid");
-        }
+        open_namespaces(&core);
         Ok(ApiServer { core })
+    }
+}
+
+fn open_namespaces(core: &Core) {
+    for name in FIRST_NAMESPACES {
+        let namespace = json!({ "metadata": { "name": name } });
+        let served = core.registry.on_shelf(builtin::NAMESPACES);
+        core.create(served, None, namespace, WriteOptions::default())
+            .expect("the first namespaces are valid and the store is empty");
     }
 }
 

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tower::Service;
 
 use crate::{
+    admit::Scope,
     answer::{self, AnswerBody, BoxError},
     commit::{Core, Outcome},
     delete::DeleteOptions,
@@ -30,7 +31,7 @@ use crate::{
     selector::Selector,
     shape::View,
     watch::{self, WatchRequest},
-    write::{Scope, WriteOptions, Written},
+    write::{WriteOptions, Written},
 };
 
 /// Largest request body, that of Kubernetes.

@@ -177,7 +177,7 @@ impl Store {
         object: Arc<Object>,
         before: Option<Arc<Object>>,
     ) {
-        self.report(shelf, happening, &object);
+        self.report(shelf, happening, &object, before.as_deref());
         let window = self.window;
         let shelf = &mut self.shelves[shelf];
         shelf.log.push_back(Arc::new(Event {
@@ -195,11 +195,12 @@ impl Store {
     }
 
     /// Tells the garbage collector what it may have to look at.
-    fn report(&self, shelf: usize, happening: Happening, object: &Object) {
+    fn report(&self, shelf: usize, happening: Happening, object: &Object, before: Option<&Object>) {
         let Some(chores) = &self.chores else {
             return;
         };
         // A collector that has ended no longer listens; its successor starts with a full look around.
+        let reowned = || before.is_none_or(|before| before.owners() != object.owners());
         let tell = |chore| drop(chores.send(chore));
         if happening == Happening::Deleted {
             tell(Chore::Gone {
@@ -207,7 +208,7 @@ impl Store {
                 owners: owner_uids(object).map(str::to_owned).collect(),
                 namespace: object.key.namespace.clone(),
             });
-        } else if !object.owners().is_empty() || is_ending(&object.value) {
+        } else if is_ending(&object.value) || (!object.owners().is_empty() && reowned()) {
             tell(Chore::Look(shelf, object.key.clone()));
         }
     }

@@ -241,7 +241,7 @@ impl Watch {
         } else {
             (
                 self.view.api_version.as_str(),
-                self.served.kind.kind.as_str(),
+                self.served.kind.name.as_str(),
             )
         };
         let mut metadata = json!({ "resourceVersion": self.position.to_string() });

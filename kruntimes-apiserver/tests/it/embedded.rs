@@ -1,0 +1,345 @@
+//! The suite against the in-process server, and claims that need its handle.
+
+use std::{pin::pin, sync::Arc};
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kruntimes_apiserver::{
+    ApiServer, BuildError, Clock, LogError, LogRequest, LogStream, PodLogs, SeededIds,
+};
+use kube::{
+    Api, CustomResourceExt as _, ResourceExt as _,
+    api::{ListParams, LogParams, Patch, PatchParams, PostParams, WatchParams},
+    runtime::watcher,
+};
+use serde_json::json;
+use tower::Service as _;
+
+use crate::suite::{self, Room, Widget, a_widget, refused, watches::told};
+
+pub(crate) fn server() -> ApiServer {
+    ApiServer::builder()
+        .crd(Widget::crd())
+        .ids(Arc::new(SeededIds::new(1)))
+        .build()
+        .unwrap()
+}
+
+macro_rules! against_the_embedded_server {
+    ($($module:ident: $($name:ident),+;)+) => {
+        $($(
+            #[tokio::test(start_paused = true)]
+            async fn $name() {
+                let server = server();
+                let _background = server.spawn_background();
+                let _: () = suite::$module::$name(server.client()).await;
+            }
+        )+)+
+    };
+}
+
+against_the_embedded_server! {
+    writes:
+        create_sets_what_only_the_server_may_set, defaults_are_filled_and_unknown_fields_dropped,
+        generated_names_start_with_their_prefix, a_stale_update_conflicts,
+        a_patch_that_names_a_version_conflicts_when_stale, generation_counts_changes_of_the_spec_only,
+        a_write_without_a_change_keeps_the_version, status_writes_change_only_status,
+        json_patches_test_before_they_change, dry_runs_answer_but_store_nothing;
+    refusals:
+        refusals_are_told_as_kubernetes_tells_them, an_invalid_object_is_refused_with_its_causes,
+        malformed_metadata_is_refused, what_was_set_once_cannot_be_changed,
+        built_in_kinds_keep_their_promises;
+    lists:
+        pages_show_the_state_of_the_first_one, selectors_choose, all_namespaces_are_listed_together,
+        metadata_alone_can_be_asked_for, discovery_finds_every_resource,
+        secrets_are_encoded_on_the_way_in;
+    deletion:
+        deletion_can_be_conditional, finalizers_hold_what_is_being_deleted,
+        a_collection_is_deleted_by_selector, a_placed_pod_is_given_time_unless_told_otherwise,
+        a_deleted_namespace_takes_its_content_along;
+    owners:
+        a_chain_of_three_follows_its_head, in_the_foreground_the_owner_goes_last,
+        orphans_outlive_their_owner, an_owner_that_never_existed_owns_nothing,
+        one_living_owner_is_enough;
+    watches:
+        a_watch_tells_everything_after_its_version, a_deletion_is_told_under_its_own_version,
+        objects_come_and_go_with_the_selector, without_a_version_a_watch_starts_with_what_exists,
+        a_watch_ends_when_its_time_is_over, nothing_is_lost_between_list_and_watch;
+    operators:
+        a_controller_with_a_finalizer_does_its_work, watchers_of_both_strategies_see_the_same,
+        recorded_events_are_read_through_both_apis;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_watch_is_told_so_inside_its_stream() {
+    let server = server();
+    let room = Room::open(server.client()).await;
+    let made = room.create(a_widget("a")).await;
+    room.create(a_widget("b")).await;
+    server.compact();
+    let version = made.resource_version().unwrap();
+    let events = room
+        .widgets
+        .watch(&WatchParams::default(), &version)
+        .await
+        .unwrap();
+    let seen: Vec<String> = events
+        .map_ok(|event| told(&event))
+        .try_collect()
+        .await
+        .unwrap();
+    assert_eq!(seen, ["ERROR 410"], "the stream ends after the error");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_of_a_forgotten_state_is_gone() {
+    let server = server();
+    let room = Room::open(server.client()).await;
+    for name in ["a", "b", "c"] {
+        room.create(a_widget(name)).await;
+    }
+    let params = ListParams::default().limit(1);
+    let token = room
+        .widgets
+        .list(&params)
+        .await
+        .unwrap()
+        .metadata
+        .continue_
+        .unwrap();
+    room.create(a_widget("d")).await;
+    server.compact();
+    let status = refused(room.widgets.list(&params.continue_token(&token)).await);
+    assert_eq!((status.code, status.reason.as_str()), (410, "Expired"));
+}
+
+/// Creates widgets without letting any other task run in between.
+async fn create_at_once(server: &ApiServer, namespace: &str, names: &[&str]) {
+    for name in names {
+        let path = format!("/apis/suite.example.org/v1/namespaces/{namespace}/widgets");
+        let body = serde_json::to_vec(&a_widget(name)).unwrap();
+        let request = http::Request::post(path).body(kube::client::Body::from(body));
+        let answer = server.service().call(request.unwrap()).await.unwrap();
+        assert_eq!(answer.status(), 201);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn watchers_of_both_strategies_survive_expiry() {
+    for config in [
+        watcher::Config::default(),
+        watcher::Config::default().streaming_lists(),
+    ] {
+        let server = ApiServer::builder()
+            .crd(Widget::crd())
+            .watch_window(2)
+            .build()
+            .unwrap();
+        let room = Room::open(server.client()).await;
+        let version = room.create(a_widget("a")).await.resource_version();
+        let watch = tokio::spawn(suite::operators::mirror(room.widgets.clone(), config));
+        let watches = || {
+            server
+                .stats()
+                .requests("watch", "widgets.suite.example.org")
+        };
+        while watches() == 0 {
+            tokio::task::yield_now().await;
+        }
+        // More writes than the window holds, so that the watcher cannot keep up.
+        create_at_once(&server, &room.namespace, &["b", "c", "d", "e", "f"]).await;
+        room.create(a_widget("the-end")).await;
+        let known: Vec<String> = watch.await.unwrap().into_iter().collect();
+        assert_eq!(known, ["a", "b", "c", "d", "e", "f", "the-end"]);
+        assert_eq!(watches(), 2, "the first watch from {version:?} has expired");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn quiet_watches_receive_bookmarks_of_the_latest_version() {
+    let server = server();
+    let room = Room::open(server.client()).await;
+    let version = server.resource_version().to_string();
+    let params = WatchParams::default().timeout(150);
+    let events = room.widgets.watch(&params, &version).await.unwrap();
+    let other: Api<k8s_openapi::api::core::v1::ConfigMap> =
+        Api::namespaced(server.client(), &room.namespace);
+    let map = serde_json::from_value(json!({ "metadata": { "name": "elsewhere" } })).unwrap();
+    other.create(&PostParams::default(), &map).await.unwrap();
+    let events: Vec<_> = events.try_collect().await.unwrap();
+    assert_eq!(events.len(), 3, "after one and two minutes, and at the end");
+    for event in events {
+        let kube::api::WatchEvent::Bookmark(mark) = event else {
+            panic!("{event:?}")
+        };
+        assert_eq!(
+            mark.metadata.resource_version,
+            server.resource_version().to_string()
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn conflicting_patches_of_many_writers_all_arrive() {
+    let server = server();
+    let room = Room::open(server.client()).await;
+    room.create(a_widget("w")).await;
+    let writers = (0..20).map(|number| {
+        let widgets = room.widgets.clone();
+        async move {
+            let label = format!("l{number}");
+            let patch = Patch::Merge(json!({ "metadata": { "labels": { label: "x" } } }));
+            widgets
+                .patch("w", &PatchParams::default(), &patch)
+                .await
+                .unwrap();
+        }
+    });
+    stream::iter(writers)
+        .buffer_unordered(20)
+        .collect::<Vec<()>>()
+        .await;
+    assert_eq!(room.widgets.get("w").await.unwrap().labels().len(), 20);
+    let stats = server.stats();
+    assert_eq!(stats.requests("patch", "widgets.suite.example.org"), 20);
+    assert_eq!(stats.conflicts, 0);
+}
+
+/// Always the same moment.
+struct Noon;
+
+impl Clock for Noon {
+    fn now(&self) -> Timestamp {
+        "2030-06-01T12:00:00.5Z".parse().unwrap()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn equal_sources_make_equal_worlds() {
+    let mut worlds = Vec::new();
+    for _ in 0..2 {
+        let server = ApiServer::builder()
+            .crd(Widget::crd())
+            .clock(Arc::new(Noon))
+            .ids(Arc::new(SeededIds::new(42)))
+            .build()
+            .unwrap();
+        let room = Room::open(server.client()).await;
+        room.create(a_widget("w")).await;
+        worlds.push(server.dump());
+        let snapshot = server.snapshot();
+        let widget = &snapshot.objects("widgets.suite.example.org")[0];
+        assert_eq!(
+            widget["metadata"]["creationTimestamp"],
+            "2030-06-01T12:00:00Z"
+        );
+        assert_eq!(snapshot.resource_version(), server.resource_version());
+    }
+    assert_eq!(worlds[0], worlds[1]);
+}
+
+#[test]
+fn contradictory_definitions_are_refused() {
+    let twice = ApiServer::builder()
+        .crd(Widget::crd())
+        .crd(Widget::crd())
+        .build();
+    assert!(matches!(twice.err(), Some(BuildError::Duplicate { .. })));
+    let mut unstored = Widget::crd();
+    unstored.spec.versions[0].storage = false;
+    let unstored = ApiServer::builder().crd(unstored).build();
+    assert!(matches!(unstored.err(), Some(BuildError::Storage { .. })));
+    let mut misnamed = Widget::crd();
+    misnamed.metadata.name = Some("x".to_owned());
+    let misnamed = ApiServer::builder().crd(misnamed).build();
+    assert!(matches!(misnamed.err(), Some(BuildError::Name { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_version_shows_the_same_object() {
+    let mut crd = Widget::crd();
+    let mut beta = crd.spec.versions[0].clone();
+    beta.name = "v1beta1".to_owned();
+    beta.storage = false;
+    crd.spec.versions.push(beta);
+    let server = ApiServer::builder().crd(crd).build().unwrap();
+    let room = Room::open(server.client()).await;
+    room.create(a_widget("w")).await;
+    let path = format!(
+        "/apis/suite.example.org/v1beta1/namespaces/{}/widgets/w",
+        room.namespace
+    );
+    let request = http::Request::get(path).body(Vec::new()).unwrap();
+    let seen: serde_json::Value = room.client.request(request).await.unwrap();
+    assert_eq!(seen["apiVersion"], "suite.example.org/v1beta1");
+    assert_eq!(seen["spec"]["color"], "red");
+}
+
+/// Says what it was asked, and knows one container.
+struct Echo;
+
+#[async_trait::async_trait]
+impl PodLogs for Echo {
+    async fn open(&self, request: LogRequest) -> Result<LogStream, LogError> {
+        match request.container.as_deref() {
+            None | Some("c") => {
+                let line = format!("{} tail={:?}\n", request.pod, request.tail_lines);
+                Ok(stream::once(async { Ok(line.into()) }).boxed())
+            }
+            Some(other) => Err(LogError::Container(other.to_owned())),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pod_logs_come_from_the_injected_source() {
+    let server = ApiServer::builder()
+        .pod_logs(Arc::new(Echo))
+        .build()
+        .unwrap();
+    let pods: Api<Pod> = Api::default_namespaced(server.client());
+    let params = LogParams {
+        tail_lines: Some(3),
+        ..LogParams::default()
+    };
+    assert!(refused(pods.logs("p", &params).await).is_not_found());
+    let pod = serde_json::from_value(json!({
+        "metadata": { "name": "p" }, "spec": { "containers": [{ "name": "c", "image": "i" }] },
+    }));
+    pods.create(&PostParams::default(), &pod.unwrap())
+        .await
+        .unwrap();
+    assert_eq!(pods.logs("p", &params).await.unwrap(), "p tail=Some(3)\n");
+    let params = LogParams {
+        container: Some("x".to_owned()),
+        ..LogParams::default()
+    };
+    assert_eq!(refused(pods.logs("p", &params).await).code, 400);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_collected_before_somebody_collects() {
+    let server = server();
+    let room = Room::open(server.client()).await;
+    let owner = room.create(a_widget("owner")).await;
+    let owned = suite::Shaped::owned_by(a_widget("owned"), &owner);
+    room.create(owned).await;
+    room.widgets
+        .delete("owner", &kube::api::DeleteParams::default())
+        .await
+        .unwrap();
+    tokio::task::yield_now().await;
+    assert!(room.widgets.get_opt("owned").await.unwrap().is_some());
+    let version = server.resource_version().to_string();
+    let mut events = pin!(
+        room.widgets
+            .watch(&WatchParams::default(), &version)
+            .await
+            .unwrap()
+    );
+    let background = server.spawn_background();
+    let event = events.try_next().await.unwrap().unwrap();
+    assert_eq!(told(&event), "DELETED owned");
+    background.stop().await;
+}
