@@ -1,1 +1,28 @@
-//! Placeholder of kruntimes-workflow; the room is being furnished.
+//! The kruntimes workflow engine: expressions, job graph, inputs, snapshots and the turn.
+//!
+//! The crate is pure: no clock, no I/O, no randomness, no Kubernetes. A caller
+//! loads a [`plan::State`], asks [`plan::calculate`] what to do, carries out the
+//! [`plan::Action`] it gets, folds what happened in with [`plan::merge`] and
+//! stores the status once. Each module is usable alone:
+//!
+//! - [`expr`]: the `${{ … }}` language, its evaluator and its static checker;
+//! - [`graph`]: shape rules, dependency cycles, the job DAG;
+//! - [`bind`]: inputs, template rendering, frozen output contracts;
+//! - [`snapshot`]: the immutable definition an execution reads;
+//! - [`plan`]: the turn of a WorkflowRun;
+//! - [`lint`]: everything that can be said about a definition before it runs.
+//!
+//! # Features
+//!
+//! - `testing`: builders for tests of embedders.
+#![warn(clippy::wildcard_enum_match_arm)]
+
+pub mod bind;
+pub mod expr;
+pub mod graph;
+pub mod lint;
+pub mod location;
+pub mod plan;
+pub mod snapshot;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;

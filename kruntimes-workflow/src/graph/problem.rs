@@ -1,0 +1,192 @@
+//! What can be wrong with a definition, in the exact words of the specification.
+
+use std::fmt;
+
+use kruntimes_core::message::quoted;
+
+use crate::location::Location;
+
+/// A definition that may not run, and where it is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}")]
+pub struct Invalid {
+    /// Where.
+    pub location: Box<Location>,
+    /// What.
+    pub problem: Problem,
+}
+
+/// What is wrong with a definition (section 3).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// A call job with `runs-on` or `steps`.
+    #[error("job {} uses reusable workflow {} and may not set runs-on or steps", quoted(.job), quoted(.workflow))]
+    CallWithSteps {
+        /// The job.
+        job: String,
+        /// The Workflow it calls.
+        workflow: String,
+    },
+    /// An inline job without runtime.
+    #[error("job {} must set runs-on before creating child Runs", quoted(.job))]
+    NoRuntime {
+        /// The job.
+        job: String,
+    },
+    /// An inline job without steps.
+    #[error("job {} must contain at least one step before creating child Runs", quoted(.job))]
+    NoSteps {
+        /// The job.
+        job: String,
+    },
+    /// Two steps of one job with one name.
+    #[error("job {} step name {} is duplicated", quoted(.job), quoted(.step))]
+    DuplicateStep {
+        /// The job.
+        job: String,
+        /// The name.
+        step: String,
+    },
+    /// A dependency that is not a job.
+    #[error("job {} needs unknown job {}", quoted(.job), quoted(.need))]
+    UnknownNeed {
+        /// The job.
+        job: String,
+        /// The name that is no job.
+        need: String,
+    },
+    /// Jobs that need each other.
+    #[error("workflow job dependency cycle: {}", .0.join(" -> "))]
+    Cycle(Vec<String>),
+    /// An Action without steps.
+    #[error("Action must contain at least one step")]
+    ActionWithoutSteps,
+    /// An Action step that is not a plain script.
+    #[error("Action step {} must set run and may not use another Action", quoted(.0))]
+    ActionStepNotRun(String),
+    /// Two steps of one Action with one name.
+    #[error("Action step name {} is duplicated", quoted(.0))]
+    DuplicateActionStep(String),
+    /// A name that does not fit its place.
+    #[error("{subject} {} is not a valid name", quoted(.name))]
+    Name {
+        /// What is named.
+        subject: Subject,
+        /// The name.
+        name: String,
+    },
+    /// Members that exclude or require each other.
+    #[error("{subject} {rule}")]
+    Shape {
+        /// What has the wrong shape.
+        subject: Subject,
+        /// The rule it breaks.
+        rule: &'static str,
+    },
+    /// Too many entries or too long a text.
+    #[error("{subject} {what} is {actual}, exceeds {limit}")]
+    Limit {
+        /// What is too large.
+        subject: Subject,
+        /// Which of its members.
+        what: &'static str,
+        /// Its size.
+        actual: usize,
+        /// The largest size allowed.
+        limit: usize,
+    },
+    /// An expression in a text that is never evaluated (W-36).
+    #[error("{subject} {what} may not contain an expression")]
+    Expression {
+        /// Whose text.
+        subject: Subject,
+        /// Which text.
+        what: &'static str,
+    },
+    /// An output name that does not fit an annotation (W-103).
+    #[error("output name {} cannot be represented as a WorkflowRun annotation", quoted(.0))]
+    OutputName(String),
+    /// A call of a Workflow, which this version refuses.
+    #[error("job {} uses reusable workflow {}, which this version does not run yet", quoted(.job), quoted(.workflow))]
+    CallUnsupported {
+        /// The job.
+        job: String,
+        /// The Workflow it calls.
+        workflow: String,
+    },
+    /// A call of an Action, which this version refuses.
+    #[error("step {} in job {} uses Action {}, which this version does not run yet", quoted(.step), quoted(.job), quoted(.action))]
+    ActionUnsupported {
+        /// The job.
+        job: String,
+        /// The step.
+        step: String,
+        /// The Action it calls.
+        action: String,
+    },
+    /// An artifact import, which this version refuses.
+    #[error("step {} in job {} imports artifacts, which this version does not run yet", quoted(.step), quoted(.job))]
+    ArtifactsUnsupported {
+        /// The job.
+        job: String,
+        /// The step.
+        step: String,
+    },
+    /// A definition too large to freeze.
+    #[error("workflow snapshot is {bytes} bytes, exceeds {limit} byte limit")]
+    SnapshotTooLarge {
+        /// Its serialized size.
+        bytes: usize,
+        /// The largest size allowed.
+        limit: usize,
+    },
+    /// A graph whose finished status would not fit the store.
+    #[error("workflow status may grow to {bytes} bytes, exceeds {limit} byte limit")]
+    StatusTooLarge {
+        /// The size it may reach.
+        bytes: usize,
+        /// The largest size allowed.
+        limit: usize,
+    },
+}
+
+impl Problem {
+    /// Says where the problem is.
+    pub fn at(self, location: Location) -> Invalid {
+        Invalid {
+            location: Box::new(location),
+            problem: self,
+        }
+    }
+}
+
+/// Whatever a problem is about, as it is called in its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The whole object.
+    Object,
+    /// A job.
+    Job(String),
+    /// A step of a job.
+    Step(String, String),
+    /// A step of an Action.
+    ActionStep(String),
+    /// An input.
+    Input(String),
+    /// An output.
+    Output(String),
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Object => f.write_str("definition"),
+            Self::Job(job) => write!(f, "job {}", quoted(job)),
+            Self::Step(job, step) => write!(f, "job {} step {}", quoted(job), quoted(step)),
+            Self::ActionStep(step) => write!(f, "Action step {}", quoted(step)),
+            Self::Input(name) => write!(f, "input {}", quoted(name)),
+            Self::Output(name) => write!(f, "output {}", quoted(name)),
+        }
+    }
+}

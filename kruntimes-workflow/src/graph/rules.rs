@@ -1,0 +1,94 @@
+//! The alphabets of names.
+
+use kruntimes_core::limits::{LABEL_MAX, NAME_MAX};
+
+/// Longest output name that fits an annotation (W-103).
+const OUTPUT_NAME_MAX: usize = 47;
+
+fn has_label_alphabet(text: &str, max: usize) -> bool {
+    let alphanumeric = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    text.len() <= max
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        && alphanumeric(text.chars().next())
+        && alphanumeric(text.chars().last())
+}
+
+/// Tells whether a job, step or runtime name may become a label value (section 2).
+pub fn is_label(text: &str) -> bool {
+    has_label_alphabet(text, LABEL_MAX)
+}
+
+/// Tells whether an output name fits an annotation of a WorkflowRun (W-103).
+pub fn is_output_name(text: &str) -> bool {
+    has_label_alphabet(text, OUTPUT_NAME_MAX)
+}
+
+/// Tells whether a text may name a Workflow or an Action (W-2).
+pub fn is_definition_name(text: &str) -> bool {
+    let legal = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('-')
+            && !part.ends_with('-')
+            && part
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+    };
+    text.len() <= NAME_MAX && text.split('.').all(legal)
+}
+
+/// Tells whether a text may name an input (W-23).
+pub fn is_input_name(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_section_2_and_w_2() {
+        let long = "a".repeat(63);
+        for name in ["a", "A.b_c-9", "build_all", &long] {
+            assert!(is_label(name), "{name}");
+        }
+        for name in [
+            "",
+            "-a",
+            "a-",
+            ".a",
+            "a b",
+            "ä",
+            "a/b",
+            "${{ inputs.x }}",
+            &format!("{long}a"),
+        ] {
+            assert!(!is_label(name), "{name}");
+        }
+        for name in ["a", "build-and-test", "a.b-c.d0"] {
+            assert!(is_definition_name(name), "{name}");
+        }
+        for name in [
+            "",
+            "A",
+            "a..b",
+            "a/b",
+            "./a",
+            "https://x",
+            "a@v1",
+            "-a",
+            "a-",
+            "a_b",
+            "${{ x }}",
+        ] {
+            assert!(!is_definition_name(name), "{name}");
+        }
+        assert!(!is_definition_name(&"a".repeat(254)));
+        assert!(is_output_name(&"a".repeat(47)) && !is_output_name(&"a".repeat(48)));
+        assert!(is_input_name("a.b_c-D") && !is_input_name("a b") && !is_input_name(""));
+    }
+}

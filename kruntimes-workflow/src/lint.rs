@@ -1,0 +1,138 @@
+//! Everything that can be said about a definition before it runs.
+//!
+//! Errors make the definition not `Ready` (W-154); warnings execute but
+//! surprise; advice is for the linter alone. Readiness is advice too: the engine
+//! validates again at execution (W-155).
+
+mod texts;
+
+use std::collections::BTreeMap;
+
+use kruntimes_core::api::{ActionSpec, Input, Job, WorkflowRunSpec, WorkflowSpec};
+use kruntimes_core::message::quoted;
+
+use crate::graph::{self, Invalid};
+use crate::location::Location;
+use texts::{Inputs, Texts};
+
+/// One remark about a definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Where it is.
+    pub location: Location,
+    /// What it is.
+    pub message: String,
+}
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The definition cannot work.
+    Error,
+    /// It works, differently from what its text suggests.
+    Warning,
+    /// It works; there is a safer way.
+    Advice,
+}
+
+impl Finding {
+    fn new(severity: Severity, location: Location, message: String) -> Self {
+        Self {
+            severity,
+            location,
+            message,
+        }
+    }
+}
+
+impl From<Invalid> for Finding {
+    fn from(invalid: Invalid) -> Self {
+        let message = invalid.problem.to_string();
+        Self::new(Severity::Error, *invalid.location, message)
+    }
+}
+
+/// Returns the first error, which is what `Ready` reports (W-153).
+pub fn first_error(findings: &[Finding]) -> Option<&Finding> {
+    findings
+        .iter()
+        .find(|finding| finding.severity == Severity::Error)
+}
+
+/// Checks a Workflow.
+///
+/// A broken shape or graph is the only finding: texts are judged on sound jobs.
+pub fn workflow(spec: &WorkflowSpec) -> Vec<Finding> {
+    let sound = graph::inputs(&spec.inputs)
+        .and_then(|()| graph::outputs(&spec.outputs))
+        .and_then(|()| graph::validate(&spec.jobs));
+    if let Err(invalid) = sound {
+        return vec![invalid.into()];
+    }
+    let mut texts = Texts::new(Inputs::Declared(&spec.inputs));
+    texts.jobs(&spec.jobs);
+    texts.contract(&spec.outputs, &spec.jobs);
+    let mut findings = texts.findings;
+    findings.extend(ambiguous_inputs(&spec.inputs));
+    findings.extend(idle_outputs(&spec.jobs));
+    findings
+}
+
+/// Checks a WorkflowRun as written by hand: it has no inputs (W-33).
+pub fn workflow_run(spec: &WorkflowRunSpec) -> Vec<Finding> {
+    if let Err(invalid) = graph::validate(&spec.jobs) {
+        return vec![invalid.into()];
+    }
+    let mut texts = Texts::new(Inputs::None);
+    texts.jobs(&spec.jobs);
+    let mut findings = texts.findings;
+    findings.extend(idle_outputs(&spec.jobs));
+    findings
+}
+
+/// Checks an Action. Which jobs its caller depends on is not known here.
+pub fn action(spec: &ActionSpec) -> Vec<Finding> {
+    if let Err(invalid) = graph::action(spec) {
+        return vec![invalid.into()];
+    }
+    let mut texts = Texts::new(Inputs::Declared(&spec.inputs));
+    texts.action(spec);
+    let mut findings = texts.findings;
+    findings.extend(ambiguous_inputs(&spec.inputs));
+    findings
+}
+
+/// Reports inputs that are required and have a default (W-12).
+fn ambiguous_inputs(inputs: &BTreeMap<String, Input>) -> impl Iterator<Item = Finding> {
+    let both =
+        |input: &Input| input.required && input.default.as_deref().is_some_and(|d| !d.is_empty());
+    let found = inputs.iter().filter(move |(_, input)| both(input));
+    found.map(|(name, _)| {
+        let message = format!(
+            "input {} is required and has a default, so nobody has to give it",
+            quoted(name)
+        );
+        let location = Location::default().field(format!("inputs.{name}"));
+        Finding::new(Severity::Warning, location, message)
+    })
+}
+
+/// Reports outputs of call jobs, which have no effect (W-7).
+fn idle_outputs(jobs: &BTreeMap<String, Job>) -> impl Iterator<Item = Finding> {
+    let idle = jobs
+        .iter()
+        .filter(|(_, job)| job.uses.is_some() && !job.outputs.is_empty());
+    idle.map(|(name, _)| {
+        let message = format!(
+            "outputs of job {} have no effect: a call exposes the outputs of the called Workflow",
+            quoted(name)
+        );
+        Finding::new(
+            Severity::Warning,
+            Location::job(name).field("outputs"),
+            message,
+        )
+    })
+}

@@ -1,0 +1,170 @@
+//! Reasons and messages of a WorkflowRun status, word for word (W-189).
+
+use kruntimes_core::api::StepPhase;
+use kruntimes_core::limits::{OUTPUTS_MAX_BYTES, STATUS_MESSAGE_MAX, WORKFLOW_OUTPUTS_MAX_BYTES};
+use kruntimes_core::message::{bounded, quoted};
+
+/// Message of the condition `Accepted`.
+pub const ACCEPTED: &str = "WorkflowRun accepted and initialized";
+/// Message of a Run that was cancelled before it started anything.
+pub const CANCELLED: &str = "WorkflowRun was cancelled";
+/// Message of the condition `Completed` after success.
+pub const SUCCEEDED: &str = "no job failed";
+
+/// Reason of the condition `Accepted`.
+pub const REASON_ACCEPTED: &str = "Accepted";
+/// Reason of `Accepted` and `Completed` for a refused definition.
+pub const REASON_VALIDATION_FAILED: &str = "WorkflowValidationFailed";
+/// Reason of `Completed` after success.
+pub const REASON_SUCCEEDED: &str = "WorkflowRunSucceeded";
+/// Reason of `Completed` when a job failed.
+pub const REASON_JOB_FAILED: &str = "JobFailed";
+/// Reason of `Completed` after cancellation.
+pub const REASON_CANCELLED: &str = "WorkflowRunCancelled";
+/// Condition type that says why outputs are absent (W-86).
+pub const CONDITION_OUTPUTS_RESOLVED: &str = "OutputsResolved";
+
+/// Why a job failed or was skipped (W-80).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Reason {
+    /// A step's Run failed, or the step could not be started.
+    StepFailed,
+    /// A step's Run passed its deadline.
+    StepTimeout,
+    /// A step's Run was cancelled by itself.
+    StepCancelled,
+    /// An expression of a step could not be evaluated.
+    InvalidExpression,
+    /// A job output could not be evaluated.
+    OutputEvaluationFailed,
+    /// Outputs exceed a budget.
+    OutputsTooLarge,
+    /// A recorded child is gone.
+    ChildMissing,
+    /// A predecessor failed or was skipped.
+    DependencyFailed,
+    /// The WorkflowRun was cancelled between two steps.
+    Cancelled,
+}
+
+impl Reason {
+    /// Returns the word the API uses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::StepFailed => "StepFailed",
+            Self::StepTimeout => "StepTimeout",
+            Self::StepCancelled => "StepCancelled",
+            Self::InvalidExpression => "InvalidExpression",
+            Self::OutputEvaluationFailed => "OutputEvaluationFailed",
+            Self::OutputsTooLarge => "OutputsTooLarge",
+            Self::ChildMissing => "ChildMissing",
+            Self::DependencyFailed => "DependencyFailed",
+            Self::Cancelled => "Cancelled",
+        }
+    }
+
+    /// Returns the reason that an unsuccessful step gives its job.
+    pub fn of_step(phase: StepPhase) -> Self {
+        match phase {
+            StepPhase::Timeout => Self::StepTimeout,
+            StepPhase::Cancelled => Self::StepCancelled,
+            StepPhase::Pending | StepPhase::Running | StepPhase::Succeeded | StepPhase::Failed => {
+                Self::StepFailed
+            }
+        }
+    }
+}
+
+/// Cuts a message to what a status may hold (W-71).
+pub fn fit(text: &str) -> String {
+    bounded(text, STATUS_MESSAGE_MAX)
+}
+
+/// A step's Run ended without success; `said` is the Run's own message.
+pub fn step_ended(job: &str, step: &str, phase: StepPhase, said: &str) -> String {
+    let how = match phase {
+        StepPhase::Timeout => "timed out",
+        StepPhase::Cancelled => "was cancelled",
+        StepPhase::Pending | StepPhase::Running | StepPhase::Succeeded | StepPhase::Failed => {
+            "failed"
+        }
+    };
+    let colon = if said.is_empty() { "" } else { ": " };
+    let (step, job) = (quoted(step), quoted(job));
+    fit(&format!("step {step} in job {job} {how}{colon}{said}"))
+}
+
+/// A step could not be started (W-39).
+pub fn resolve_step(job: &str, step: &str, cause: &str) -> String {
+    fit(&format!(
+        "resolve step {} in job {}: {cause}",
+        quoted(step),
+        quoted(job)
+    ))
+}
+
+/// The API refused a step's Run (W-40).
+pub fn refused(job: &str, step: &str, run: &str, cause: &str) -> String {
+    let (run, step, job) = (quoted(run), quoted(step), quoted(job));
+    fit(&format!(
+        "create child run {run} for step {step} in job {job}: {cause}"
+    ))
+}
+
+/// The outputs of a job could not be evaluated (W-39).
+pub fn resolve_outputs(job: &str, cause: &str) -> String {
+    fit(&format!("resolve outputs for job {}: {cause}", quoted(job)))
+}
+
+/// A child's name is taken (W-49); both names are `<namespace>/<name>`.
+pub fn foreign_run(run: &str, workflow_run: &str) -> String {
+    fit(&format!(
+        "child run {run} is not owned by workflowrun {workflow_run}"
+    ))
+}
+
+/// A recorded child is gone (W-82).
+pub fn child_missing(run: &str, step: &str) -> String {
+    let (run, step) = (quoted(run), quoted(step));
+    fit(&format!("child run {run} for step {step} no longer exists"))
+}
+
+/// A job was skipped (W-80).
+pub fn dependency(job: &str, need: &str, phase: &str) -> String {
+    let (job, need) = (quoted(job), quoted(need));
+    fit(&format!("job {job} needs job {need}, which is {phase}"))
+}
+
+/// A job had no unfinished child when its WorkflowRun was cancelled (W-91).
+pub fn job_cancelled(job: &str) -> String {
+    fit(&format!(
+        "job {} was cancelled before it finished",
+        quoted(job)
+    ))
+}
+
+/// Cancellation waits for children.
+pub fn cancelling(children: usize) -> String {
+    let noun = if children == 1 { "child" } else { "children" };
+    format!("cancelling, {children} {noun} left")
+}
+
+/// One outputs map is too large (W-84); `whose` names it.
+pub fn map_too_large(whose: &str, bytes: usize) -> String {
+    fit(&format!(
+        "outputs of {whose} are {bytes} bytes, exceeds {OUTPUTS_MAX_BYTES}"
+    ))
+}
+
+/// All outputs of one WorkflowRun together are too large (W-84).
+pub fn total_too_large(whose: &str, bytes: usize) -> String {
+    fit(&format!(
+        "outputs of {whose} take the WorkflowRun to {bytes} bytes, exceeds {WORKFLOW_OUTPUTS_MAX_BYTES}"
+    ))
+}
+
+/// An annotation of the output contract has no legal name (W-104).
+pub fn malformed_contract(key: &str) -> String {
+    format!("invalid workflow output annotation {}", quoted(key))
+}

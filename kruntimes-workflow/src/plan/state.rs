@@ -1,0 +1,123 @@
+//! What a turn is decided from.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kruntimes_core::api::{ArtifactRef, RunPhase, WorkflowRunSpec, WorkflowRunStatus};
+use kruntimes_core::time::Time;
+
+use crate::snapshot::{Snapshot, SnapshotError};
+
+/// Everything known about one WorkflowRun at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    /// The present, for transition times of conditions.
+    pub now: Time,
+    /// Namespace of the WorkflowRun and of all its children.
+    pub namespace: String,
+    /// Name of the WorkflowRun; prefix of derived names.
+    pub name: String,
+    /// UID of the WorkflowRun; fences reuse of the name.
+    pub uid: String,
+    /// Generation of the spec.
+    pub generation: Option<i64>,
+    /// Whether deletion has begun: such an object is left alone (W-64).
+    pub deleting: bool,
+    /// Annotations; the output contract is read from them once, at initialization.
+    pub annotations: BTreeMap<String, String>,
+    /// The stored spec.
+    pub spec: WorkflowRunSpec,
+    /// The stored status.
+    pub status: WorkflowRunStatus,
+    /// The snapshot with the derived name, if there is one.
+    pub snapshot: Option<Snapshot>,
+    /// Runs that carry this WorkflowRun's UID label, in any order.
+    pub children: Vec<Child>,
+    /// Names of Runs that an uncached read did not find (W-82).
+    pub absent: BTreeSet<String>,
+    /// Choices of the operator.
+    pub policy: Policy,
+}
+
+/// Choices of the operator that are not in any object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Policy {
+    /// When a job gets a workspace of its own.
+    pub job_workspace: JobWorkspace,
+}
+
+/// When a job gets a workspace of its own (W-122).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum JobWorkspace {
+    /// Never: steps of one job share no files. The only policy of this version.
+    #[default]
+    Never,
+}
+
+/// One observed child Run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Child {
+    /// Name of the Run.
+    pub name: String,
+    /// UID of the Run.
+    pub uid: String,
+    /// Job named by its label.
+    pub job: String,
+    /// Step named by its label.
+    pub step: String,
+    /// Action step named by its label.
+    pub action_step: Option<String>,
+    /// Who controls it.
+    pub ownership: Ownership,
+    /// Where it is in its life.
+    pub phase: RunPhase,
+    /// Its outputs.
+    pub outputs: BTreeMap<String, String>,
+    /// Its artifacts.
+    pub artifacts: Vec<ArtifactRef>,
+    /// Whether it was asked to cancel, by whatever means (W-88).
+    pub cancel_asked: bool,
+    /// Whether its deletion has begun.
+    pub deleting: bool,
+    /// Reason of its end.
+    pub reason: String,
+    /// What it says about itself.
+    pub message: String,
+}
+
+/// Who controls an observed object (W-46).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ownership {
+    /// This WorkflowRun.
+    #[default]
+    Controlled,
+    /// Nobody; it is adopted when it is used.
+    Orphan,
+    /// Something else; it is ignored however it is labelled.
+    Foreign,
+}
+
+impl State {
+    /// Returns `<namespace>/<name>`.
+    pub fn full_name(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+
+    /// Refuses a picture that contradicts itself; nothing is guessed (W-54).
+    ///
+    /// # Errors
+    ///
+    /// Jobs in status without a snapshot to read them from, unless the end is
+    /// reached and nothing will be read any more.
+    pub fn check(&self) -> Result<(), SnapshotError> {
+        if self.deleting || self.status.phase.is_terminal() || self.snapshot.is_some() {
+            return Ok(());
+        }
+        match (&self.status.snapshot_name, &self.status.jobs) {
+            (Some(name), _) => Err(SnapshotError::Missing(format!("{}/{name}", self.namespace))),
+            (None, Some(_)) => Err(SnapshotError::Unnamed(self.full_name())),
+            (None, None) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Laws and scenarios of the turn.
