@@ -4,6 +4,8 @@
 //! surprise; advice is for the linter alone. Readiness is advice too: the engine
 //! validates again at execution (W-155).
 
+#[cfg(test)]
+mod tests;
 mod texts;
 
 use std::collections::BTreeMap;

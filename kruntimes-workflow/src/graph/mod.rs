@@ -8,6 +8,8 @@ mod cycle;
 mod problem;
 mod rules;
 mod shape;
+#[cfg(test)]
+mod shape_tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -69,10 +69,12 @@ pub enum Problem {
     #[error("Action step name {} is duplicated", quoted(.0))]
     DuplicateActionStep(String),
     /// A name that does not fit its place.
-    #[error("{subject} {} is not a valid name", quoted(.name))]
+    #[error("{subject}: {what} {} is not a valid name", quoted(.name))]
     Name {
-        /// What is named.
+        /// Whose member holds the name.
         subject: Subject,
+        /// Which member.
+        what: &'static str,
         /// The name.
         name: String,
     },

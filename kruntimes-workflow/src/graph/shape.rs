@@ -62,11 +62,16 @@ impl Place {
         })
     }
 
-    fn named(&self, field: &str, name: &str, legal: bool) -> Result<(), Invalid> {
+    fn named(&self, what: &'static str, name: &str, legal: bool) -> Result<(), Invalid> {
         let subject = self.subject.clone();
         let name = name.to_owned();
         ensure(legal, || {
-            self.refuse(field, Problem::Name { subject, name })
+            let problem = Problem::Name {
+                subject,
+                what,
+                name,
+            };
+            self.refuse(what, problem)
         })
     }
 }

@@ -1,0 +1,198 @@
+//! What the definition check says, and where.
+
+use kruntimes_core::api::{Output, Step};
+
+use super::*;
+use crate::testing::{a_job, jobs};
+
+fn lines(findings: &[Finding]) -> Vec<String> {
+    let line = |finding: &Finding| {
+        format!(
+            "{:?} {}: {}",
+            finding.severity, finding.location, finding.message
+        )
+    };
+    findings.iter().map(line).collect()
+}
+
+fn input(required: bool, default: &str) -> Input {
+    Input {
+        required,
+        default: Some(default.to_owned()),
+        ..Input::default()
+    }
+}
+
+#[test]
+fn a_sound_workflow_has_no_findings() {
+    let spec = WorkflowSpec {
+        inputs: [("x".to_owned(), input(false, ""))].into(),
+        outputs: [(
+            "o".to_owned(),
+            Output {
+                value: "${{ jobs.a.outputs.k }}".into(),
+            },
+        )]
+        .into(),
+        jobs: jobs([
+            (
+                "a",
+                a_job()
+                    .step("s", "1")
+                    .output("k", "${{ steps.s.outputs.k }}${{ inputs.x }}"),
+            ),
+            (
+                "b",
+                a_job().needs(&["a"]).step_with(Step {
+                    name: "s".into(),
+                    run: Some("1".into()),
+                    env: [("K".to_owned(), "${{ jobs.a.outputs.k }}".to_owned())].into(),
+                    ..Step::default()
+                }),
+            ),
+        ]),
+    };
+    assert_eq!(lines(&workflow(&spec)), [""; 0]);
+    assert_eq!(first_error(&workflow(&spec)), None);
+}
+
+#[test]
+fn w_38_w_154_texts_are_judged_in_their_context() {
+    let spec = WorkflowSpec {
+        outputs: [(
+            "o".to_owned(),
+            Output {
+                value: "${{ jobs.ghost.outputs.k }}".into(),
+            },
+        )]
+        .into(),
+        jobs: jobs([
+            (
+                "a",
+                a_job()
+                    .step("s", "${{ steps.t.outputs.k }}")
+                    .step("t", "${{ inputs.y }}"),
+            ),
+            (
+                "b",
+                a_job()
+                    .step("s", "x ${{ jobs.a.outputs.k }}")
+                    .output("k", "${{ jobs.a.outputs.k }}"),
+            ),
+        ]),
+        ..WorkflowSpec::default()
+    };
+    let errors: Vec<_> = workflow(&spec)
+        .into_iter()
+        .filter(|finding| finding.severity == Severity::Error)
+        .collect();
+    insta::assert_snapshot!(lines(&errors).join("\n"), @r#"
+    Error jobs.a.steps.s.run@0: run: no outputs for t
+    Error jobs.a.steps.t.run@0: run: unknown input "y"
+    Error jobs.b.steps.s.run@2: run: no outputs for a
+    Error jobs.b.output "k"@0: output "k": no outputs available
+    Error output "o"@0: output "o": no outputs for ghost
+    "#);
+}
+
+#[test]
+fn case_031_shape_and_graph_are_decided_as_the_controller_does() {
+    let spec = WorkflowRunSpec {
+        jobs: jobs([("a", a_job().needs(&["a"]))]),
+        cancel_requested: false,
+    };
+    assert_eq!(
+        lines(&workflow_run(&spec)),
+        ["Error jobs.a.needs: workflow job dependency cycle: a -> a"]
+    );
+}
+
+#[test]
+fn w_33_a_workflow_run_has_no_inputs() {
+    let spec = WorkflowRunSpec {
+        jobs: jobs([("a", a_job().step("s", "${{ inputs.x }}"))]),
+        cancel_requested: false,
+    };
+    let error = workflow_run(&spec).remove(0);
+    assert_eq!(error.message, "run: no inputs available");
+}
+
+#[test]
+fn w_7_w_12_w_120_what_executes_but_surprises_is_a_warning() {
+    let call = Job {
+        uses: Some("w".into()),
+        outputs: [("k".to_owned(), "v".to_owned())].into(),
+        ..Job::default()
+    };
+    let args = Step {
+        name: "s".into(),
+        run: Some("1".into()),
+        args: vec!["a".into()],
+        ..Step::default()
+    };
+    let mut spec = WorkflowSpec {
+        inputs: [("x".to_owned(), input(true, "d"))].into(),
+        jobs: jobs([("a", a_job().step_with(args))]),
+        ..WorkflowSpec::default()
+    };
+    spec.jobs.insert("c".into(), call);
+    insta::assert_snapshot!(lines(&workflow(&spec)).join("\n"), @r#"
+    Warning jobs.a.steps.s.args: args of step "s" have no effect: an inline script does not receive arguments
+    Warning inputs.x: input "x" is required and has a default, so nobody has to give it
+    Warning jobs.c.outputs: outputs of job "c" have no effect: a call exposes the outputs of the called Workflow
+    "#);
+    assert_eq!(first_error(&workflow(&spec)), None);
+}
+
+#[test]
+fn case_016_values_that_become_script_text_are_advised_against() {
+    let spec = WorkflowRunSpec {
+        jobs: jobs([(
+            "a",
+            a_job()
+                .step("t", "1")
+                .step("u", "echo ${{ steps.t.outputs.title }}"),
+        )]),
+        cancel_requested: false,
+    };
+    assert_eq!(
+        lines(&workflow_run(&spec)),
+        [
+            "Advice jobs.a.steps.u.run@5: the value of steps.t.outputs.title becomes part of the script; \
+          env passes it as data"
+        ]
+    );
+}
+
+#[test]
+fn w_35_w_154_an_action_is_judged_alone() {
+    let step = |name: &str, value: &str| Step {
+        name: name.into(),
+        run: Some("1".into()),
+        env: [("V".to_owned(), value.to_owned())].into(),
+        ..Step::default()
+    };
+    let spec = ActionSpec {
+        inputs: [("x".to_owned(), input(false, ""))].into(),
+        outputs: [(
+            "o".to_owned(),
+            Output {
+                value: "${{ steps.caller.outputs.k }}".into(),
+            },
+        )]
+        .into(),
+        steps: vec![
+            step("a", "${{ steps.b.outputs.k }}"),
+            step(
+                "b",
+                "${{ steps.caller.outputs.k }}${{ inputs.y }}${{ jobs.any.outputs.k }}",
+            ),
+        ],
+    };
+    insta::assert_snapshot!(lines(&action(&spec)).join("\n"), @r#"
+    Error steps.a.env[V]@0: env[V]: no outputs for b
+    Error steps.b.env[V]@29: env[V]: unknown input "y"
+    Warning steps.b.env[V]@0: steps.caller.outputs.k reads a step of the caller, which a reusable Action should not rely on
+    Error output "o"@0: output "o": no outputs for caller
+    "#);
+}

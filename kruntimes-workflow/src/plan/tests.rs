@@ -1,1 +1,0 @@
-//! Laws and scenarios of the turn.
