@@ -1,0 +1,5 @@
+//! Integration tests: real processes, real sockets.
+
+mod bash;
+mod conformance;
+mod life;
