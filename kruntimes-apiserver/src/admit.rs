@@ -168,22 +168,20 @@ pub(crate) fn replace(
     if scope == Scope::Main && served.kind.generation && desire_differs(served, &next, old) {
         raise_generation(&mut next);
     }
-    if is_ending(&next) && is_released(&next) {
+    if is_ending(&next) && is_released(served, &next) {
         return Ok((Next::Remove, warnings));
     }
     Ok((Next::Write(next), warnings))
 }
 
 /// Whether nothing holds back the removal of a dying object any more.
-fn is_released(object: &Value) -> bool {
+///
+/// Namespaces are never released by a write: the collector removes them when they are empty.
+pub(crate) fn is_released(served: &Served, object: &Value) -> bool {
+    let grace = object["metadata"]["deletionGracePeriodSeconds"].as_i64();
     finalizers(object).next().is_none()
-        && object["metadata"]["deletionGracePeriodSeconds"]
-            .as_i64()
-            .unwrap_or(0)
-            == 0
-        && object["spec"]["finalizers"]
-            .as_array()
-            .is_none_or(|_| object["kind"] != "Namespace" || object["apiVersion"] != "v1")
+        && grace.unwrap_or(0) == 0
+        && !served.kind.is_core("Namespace")
 }
 
 /// Adds one to the generation of an object.
@@ -240,7 +238,7 @@ fn with_field(mut object: Value, field: &str, value: Value) -> Value {
 /// Whether anything but metadata and status differs.
 fn desire_differs(served: &Served, next: &Value, old: &Value) -> bool {
     let aside = |name: &str| name == "metadata" || (served.kind.status && name == "status");
-    let fields = |value: &'_ Value| {
+    let fields = |value: &Value| {
         value.as_object().map_or(0, |fields| {
             fields.keys().filter(|name| !aside(name)).count()
         })

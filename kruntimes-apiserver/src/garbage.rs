@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::{
+    admit::is_released,
     builtin::NAMESPACES,
     commit::{Core, Next},
     delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation, set_finalizers},
@@ -253,13 +254,7 @@ impl Core {
             if value == *current.value {
                 return Ok(Next::Keep);
             }
-            let held = finalizers(&value).next().is_some()
-                || value["metadata"]["deletionGracePeriodSeconds"]
-                    .as_i64()
-                    .unwrap_or(0)
-                    > 0
-                || served.kind.is_core("Namespace");
-            if current.is_ending() && !held {
+            if current.is_ending() && is_released(served, &value) {
                 return Ok(Next::Remove);
             }
             Ok(Next::Write(value))

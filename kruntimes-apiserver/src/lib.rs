@@ -3,6 +3,27 @@
 //! Start at [`ApiServer::builder`]: hand in custom resource definitions, take [`ApiServer::client`], and keep the
 //! guard of [`ApiServer::spawn_background`] for as long as garbage collection should run. Nothing here knows what the
 //! resources mean; schemas come from their definitions. Objects live in memory.
+//!
+//! ```
+//! use k8s_openapi::api::core::v1::Namespace;
+//! use kruntimes_apiserver::ApiServer;
+//! use kube::{Api, ResourceExt};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = ApiServer::builder().build()?;
+//! let background = server.spawn_background();
+//! let namespaces: Api<Namespace> = Api::all(server.client());
+//! let found = namespaces.list(&Default::default()).await?;
+//! let names: Vec<String> = found.iter().map(ResourceExt::name_any).collect();
+//! assert_eq!(names, ["default", "kube-system"]);
+//! background.stop().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Left out so far, and refused rather than ignored: server-side apply and strategic merge patch (415), subresources
+//! other than `status` and `log` (404), writing through a network listener.
 
 mod admit;
 mod answer;

@@ -265,6 +265,8 @@ impl Snapshot {
     }
 
     /// Lists the objects of one resource, such as `runs.kruntimes.io` or `pods`, by namespace and name.
+    ///
+    /// Events are found under `events.events.k8s.io`, through whichever API they were written.
     pub fn objects(&self, resource: &str) -> &[Arc<Value>] {
         self.objects.get(resource).map_or(&[], Vec::as_slice)
     }

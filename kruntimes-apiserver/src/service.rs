@@ -153,7 +153,10 @@ impl Call {
         };
         let verb = verb(method, named, scope, self.query.flag("watch"));
         self.count(verb);
+        // All namespaces together can be read, but not written to.
+        let across = self.served.kind.namespaced && self.place.namespace.is_none();
         match verb {
+            "create" | "deletecollection" if across => Err(ApiError::method_not_allowed()),
             "get" | "get-status" => self.get(),
             "list" => self.list(),
             "watch" => self.watch(),

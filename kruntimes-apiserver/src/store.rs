@@ -338,6 +338,7 @@ fn stamp(value: &mut Value, version: u64) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -381,5 +382,64 @@ mod tests {
         store.compact();
         assert!(store.events_after(0, 3).is_err());
         assert_eq!(store.events_after(0, 4).map(Iterator::count).ok(), Some(0));
+    }
+
+    /// A write to one of three names: with a number, or a removal.
+    fn any_writes() -> impl Strategy<Value = Vec<(usize, Option<i64>)>> {
+        prop::collection::vec((0..3_usize, prop::option::of(0..100_i64)), 1..40)
+    }
+
+    /// Carries out writes and returns what each version looked like.
+    fn history(store: &mut Store, writes: &[(usize, Option<i64>)]) -> Vec<(u64, Vec<String>)> {
+        let mut states = vec![(store.version(), told(&store.list(0, None, None)))];
+        for (name, number) in writes {
+            let name = ["x", "y", "z"][*name];
+            match number {
+                Some(number) => drop(put(store, name, *number)),
+                None => drop(store.remove(0, &Key::new("a", name))),
+            }
+            states.push((store.version(), told(&store.list(0, None, None))));
+        }
+        states
+    }
+
+    proptest! {
+        /// Within the window, any version can be listed as it was.
+        #[test]
+        fn every_version_in_the_window_can_be_listed(writes in any_writes(), window in 1..50_usize) {
+            let mut store = Store::new(1, window);
+            for (version, state) in history(&mut store, &writes) {
+                match store.list_at(0, None, None, version) {
+                    Ok(past) => prop_assert_eq!(told(&past), state),
+                    Err(Expired(oldest)) => prop_assert!(version < oldest),
+                }
+            }
+        }
+
+        /// The events after a version lead from its state to the present one.
+        #[test]
+        fn events_lead_from_any_version_to_the_present(writes in any_writes()) {
+            let mut store = Store::new(1, 1000);
+            for (version, _) in history(&mut store, &writes) {
+                let mut known: BTreeMap<Key, Arc<Object>> = store
+                    .list_at(0, None, None, version)
+                    .map_err(|expired| TestCaseError::fail(format!("{expired:?}")))?
+                    .into_iter()
+                    .map(|object| (object.key.clone(), object))
+                    .collect();
+                for event in store.events_after(0, version).into_iter().flatten() {
+                    let key = event.object.key.clone();
+                    let before = match event.happening {
+                        Happening::Deleted => known.remove(&key),
+                        Happening::Added | Happening::Modified => {
+                            known.insert(key, Arc::clone(&event.object))
+                        }
+                    };
+                    prop_assert_eq!(before.is_none(), event.happening == Happening::Added);
+                }
+                let known: Vec<_> = known.into_values().collect();
+                prop_assert_eq!(told(&known), told(&store.list(0, None, None)));
+            }
+        }
     }
 }

@@ -4,13 +4,19 @@ use std::{pin::pin, sync::Arc};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::{
+    api::core::v1::Pod,
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kruntimes_apiserver::{
     ApiServer, BuildError, Clock, LogError, LogRequest, LogStream, PodLogs, SeededIds,
 };
 use kube::{
     Api, CustomResourceExt as _, ResourceExt as _,
-    api::{ListParams, LogParams, Patch, PatchParams, PostParams, WatchParams},
+    api::{
+        ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, LogParams, Patch,
+        PatchParams, PostParams, WatchParams,
+    },
     runtime::watcher,
 };
 use serde_json::json;
@@ -326,7 +332,7 @@ async fn nothing_is_collected_before_somebody_collects() {
     let owned = suite::Shaped::owned_by(a_widget("owned"), &owner);
     room.create(owned).await;
     room.widgets
-        .delete("owner", &kube::api::DeleteParams::default())
+        .delete("owner", &DeleteParams::default())
         .await
         .unwrap();
     tokio::task::yield_now().await;
@@ -342,4 +348,187 @@ async fn nothing_is_collected_before_somebody_collects() {
     let event = events.try_next().await.unwrap().unwrap();
     assert_eq!(told(&event), "DELETED owned");
     background.stop().await;
+}
+
+/// A definition as a user writes it, without a status subresource and in cluster scope.
+fn plain_crd() -> CustomResourceDefinition {
+    serde_json::from_value(json!({
+        "metadata": { "name": "gadgets.suite.example.org" },
+        "spec": {
+            "group": "suite.example.org", "scope": "Cluster",
+            "names": { "kind": "Gadget", "plural": "gadgets" },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object", "properties": {
+                    "size": { "type": "integer" },
+                    "status": { "type": "object", "x-kubernetes-preserve-unknown-fields": true },
+                } } },
+            }],
+        },
+    }))
+    .unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plain_kind_in_cluster_scope_has_no_status_of_its_own() {
+    let server = ApiServer::builder().crd(plain_crd()).build().unwrap();
+    let gadget = ApiResource::from_gvk(&GroupVersionKind::gvk("suite.example.org", "v1", "Gadget"));
+    let gadgets: Api<DynamicObject> = Api::all_with(server.client(), &gadget);
+    let asked = DynamicObject::new("g", &gadget).data(json!({ "size": 1, "status": { "a": 1 } }));
+    let made = gadgets
+        .create(&PostParams::default(), &asked)
+        .await
+        .unwrap();
+    assert_eq!(made.data["status"]["a"], 1);
+    let patch = Patch::Merge(json!({ "status": { "a": 2 } }));
+    let params = PatchParams::default();
+    let after = gadgets.patch("g", &params, &patch).await.unwrap();
+    assert_eq!(after.metadata.generation, Some(2), "all of it is desire");
+    assert_eq!(
+        refused(gadgets.patch_status("g", &params, &patch).await).code,
+        404
+    );
+    let elsewhere: Api<DynamicObject> = Api::namespaced_with(server.client(), "default", &gadget);
+    assert_eq!(refused(elsewhere.get("g").await).code, 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropped_fields_are_warned_of_unless_ignored() {
+    let server = server();
+    let room = Room::open(server.client()).await;
+    room.create(a_widget("w")).await;
+    let path = format!(
+        "/apis/suite.example.org/v1/namespaces/{}/widgets/w",
+        room.namespace
+    );
+    for (query, want) in [("", 1), ("?fieldValidation=Ignore", 0)] {
+        let request = http::Request::patch(format!("{path}{query}"))
+            .header("content-type", "application/merge-patch+json")
+            .body(kube::client::Body::from(
+                br#"{"spec":{"shape":1}}"#.to_vec(),
+            ));
+        let answer = server.service().call(request.unwrap()).await.unwrap();
+        let warnings: Vec<_> = answer.headers().get_all("warning").iter().collect();
+        assert_eq!(warnings.len(), want, "{query}");
+        assert!(
+            warnings
+                .iter()
+                .all(|text| *text == r#"299 - "unknown field \"spec.shape\"""#)
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_served_is_refused() {
+    let server = server();
+    let client = server.client();
+    let widgets = "/apis/suite.example.org/v1/namespaces/default/widgets";
+    for (method, path, format, code) in [
+        (
+            "PATCH",
+            format!("{widgets}/w"),
+            "application/apply-patch+yaml",
+            415,
+        ),
+        (
+            "PATCH",
+            format!("{widgets}/w"),
+            "application/strategic-merge-patch+json",
+            415,
+        ),
+        (
+            "POST",
+            format!("{widgets}/w/status"),
+            "application/json",
+            405,
+        ),
+        ("GET", format!("{widgets}/w/scale"), "application/json", 404),
+        (
+            "POST",
+            "/apis/suite.example.org/v1/widgets".to_owned(),
+            "application/json",
+            405,
+        ),
+        (
+            "GET",
+            "/apis/suite.example.org/v2/widgets".to_owned(),
+            "application/json",
+            404,
+        ),
+        ("GET", "/metrics".to_owned(), "application/json", 404),
+        ("POST", widgets.to_owned(), "application/json", 400),
+    ] {
+        let request = http::Request::builder()
+            .method(method)
+            .uri(&path)
+            .header("content-type", format)
+            .body(b"{".to_vec());
+        let status = refused(client.request::<serde_json::Value>(request.unwrap()).await);
+        assert_eq!(status.code, code, "{method} {path}");
+        assert!(
+            !status.reason.is_empty() && !status.message.is_empty(),
+            "{method} {path}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_tree_of_owners_is_collected() {
+    for seed in 0..30_u64 {
+        let server = server();
+        let _background = server.spawn_background();
+        let room = Room::open(server.client()).await;
+        let mut draw = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut below = |bound: u64| {
+            draw ^= draw << 13;
+            draw ^= draw >> 7;
+            draw ^= draw << 17;
+            draw % bound
+        };
+        let mut made: Vec<Widget> = Vec::new();
+        for number in 0..20 {
+            let mut widget = a_widget(&format!("w{number}"));
+            for owner in &made {
+                if below(6) == 0 {
+                    widget = suite::Shaped::owned_by(widget, owner);
+                }
+            }
+            made.push(room.create(widget).await);
+        }
+        for widget in &made {
+            let params = match below(8) {
+                0 => DeleteParams::background(),
+                1 => DeleteParams::foreground(),
+                _ => continue,
+            };
+            // Objects that the collector was faster to delete are no concern.
+            drop(room.widgets.delete(&widget.name_any(), &params).await);
+        }
+        // The paused clock moves only when nobody has anything left to do.
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        let left = room
+            .widgets
+            .list(&ListParams::default())
+            .await
+            .unwrap()
+            .items;
+        for widget in &left {
+            assert!(
+                widget.metadata.deletion_timestamp.is_none(),
+                "seed {seed}: {}",
+                widget.name_any()
+            );
+            for owner in widget.owner_references() {
+                let lives = left
+                    .iter()
+                    .any(|other| other.uid().as_ref() == Some(&owner.uid));
+                assert!(
+                    lives,
+                    "seed {seed}: {} has lost {}",
+                    widget.name_any(),
+                    owner.name
+                );
+            }
+        }
+    }
 }
