@@ -1,1 +1,1 @@
-//! The benches of kruntimes.
+//! Benchmarks of kruntimes live in `benches/`; this library is empty.
