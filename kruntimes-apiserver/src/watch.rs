@@ -26,6 +26,8 @@ use crate::{
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 /// How long a watch lasts when the caller does not say.
 const DEFAULT_TIMEOUT_SECONDS: u64 = 1800;
+/// Longest time a watch lasts, whatever the caller says.
+const MAX_TIMEOUT_SECONDS: u64 = 24 * 60 * 60;
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 /// What a watch request asks for.
@@ -47,7 +49,8 @@ impl WatchRequest {
         let timeout = query
             .number::<u64>("timeoutSeconds")?
             .filter(|seconds| *seconds > 0)
-            .unwrap_or(DEFAULT_TIMEOUT_SECONDS);
+            .unwrap_or(DEFAULT_TIMEOUT_SECONDS)
+            .min(MAX_TIMEOUT_SECONDS);
         Ok(Self {
             selector: Selector::of_query(query, served)?,
             version,
@@ -136,34 +139,43 @@ impl Watch {
                 return None;
             }
             self.catch_up();
+            if !self.ended {
+                self.keep_time(Instant::now());
+            }
             if self.pending.is_empty() && !self.ended {
                 self.wait().await;
             }
         }
     }
 
-    /// Waits for a write to the kind, the next bookmark or the end of the watch.
-    async fn wait(&mut self) {
-        let alarm = if self.bookmarks {
+    /// Returns when something is due even if nothing is written.
+    fn alarm(&self) -> Instant {
+        if self.bookmarks {
             self.deadline.min(self.next_bookmark)
         } else {
             self.deadline
-        };
+        }
+    }
+
+    /// Sends the bookmark that is due, behind what it covers, and ends the watch when its time is over.
+    fn keep_time(&mut self, now: Instant) {
+        if now < self.alarm() {
+            return;
+        }
+        if self.bookmarks {
+            self.push_bookmark(false);
+        }
+        self.next_bookmark = now + BOOKMARK_EVERY;
+        self.ended = now >= self.deadline;
+    }
+
+    /// Waits for a write to the kind or for the time when something is due.
+    async fn wait(&mut self) {
+        let alarm = self.alarm();
         tokio::select! {
             biased;
             changed = self.tip.changed() => self.ended |= changed.is_err(),
-            () = sleep_until(alarm) => {
-                // What arrived together with the alarm goes out before the bookmark that covers it.
-                self.catch_up();
-                if self.ended {
-                    return;
-                }
-                if self.bookmarks {
-                    self.push_bookmark(false);
-                }
-                self.next_bookmark = alarm + BOOKMARK_EVERY;
-                self.ended = alarm >= self.deadline;
-            }
+            () = sleep_until(alarm) => {}
         }
     }
 

@@ -532,3 +532,52 @@ async fn any_tree_of_owners_is_collected() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_watch_ends_in_time_too() {
+    let server = server();
+    let room = Room::open(server.client()).await;
+    room.create(a_widget("w")).await;
+    let version = server.resource_version().to_string();
+    let params = WatchParams::default().timeout(5);
+    let events = room.widgets.watch(&params, &version).await.unwrap();
+    // Each event provokes the next one, so the watch is never idle.
+    let mut writes = 0_i64;
+    let mut events = pin!(events);
+    let started = tokio::time::Instant::now();
+    loop {
+        writes += 1;
+        let patch = Patch::Merge(json!({ "status": { "phase": writes.to_string() } }));
+        let params = PatchParams::default();
+        room.widgets
+            .patch_status("w", &params, &patch)
+            .await
+            .unwrap();
+        tokio::time::advance(std::time::Duration::from_millis(100)).await;
+        match events.try_next().await.unwrap() {
+            Some(_) => assert!(writes < 100, "the watch goes on for ever"),
+            None => break,
+        }
+    }
+    assert_eq!(started.elapsed().as_secs(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn absurd_numbers_in_a_query_do_no_harm() {
+    let client = server().client();
+    let path = "/api/v1/namespaces/default/configmaps";
+    for (query, accepted) in [
+        ("limit=18446744073709551615", true),
+        ("limit=-1", false),
+        ("continue=x", false),
+        ("resourceVersion=99999999999999999999", false),
+        (
+            "watch=1&timeoutSeconds=18446744073709551615&resourceVersion=99999",
+            true,
+        ),
+    ] {
+        let request = http::Request::get(format!("{path}?{query}")).body(Vec::new());
+        let answer = client.request_text(request.unwrap()).await;
+        assert_eq!(answer.is_ok(), accepted, "{query}: {answer:?}");
+    }
+}
