@@ -63,6 +63,13 @@ pub(crate) fn s3_store(schema: &mut Schema) {
         .field("prefix", &text(1024))
         .field("region", &text(128))
         .field("endpoint", &text(2048))
+        .field_rule(
+            "endpoint",
+            Rule::new(
+                "isURL(self) && url(self).getScheme() != '' && url(self).getHost() != ''",
+                "endpoint must be a URL with scheme and host",
+            ),
+        )
         .field("credentialsSecretName", &filled(253))
         .field("uploadPartSize", &at_least(5_242_880))
         .field("uploadConcurrency", &at_least(1));

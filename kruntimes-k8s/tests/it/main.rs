@@ -1,3 +1,5 @@
 //! Tests of kruntimes-k8s against the in-process API service.
 
+#[cfg(test)]
+mod rules;
 mod runtime;

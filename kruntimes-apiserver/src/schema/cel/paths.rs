@@ -5,6 +5,8 @@
 //! check does the same, following the schema through selections, indexes and comprehensions.
 
 use kube_cel::cel::IdedExpr;
+use std::collections::BTreeMap;
+
 use kube_cel::cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, SelectExpr, operators,
 };
@@ -39,12 +41,16 @@ const GLOBALS: [&str; 19] = [
 
 /// Refuses rules below `root` that a cluster would refuse.
 pub(in crate::schema) fn check(root: &Node, engine: &Engine) -> Result<(), SchemaError> {
-    check_node(root, engine, &Path::ROOT, true)
+    let mut functions = Functions {
+        engine,
+        known: BTreeMap::new(),
+    };
+    check_node(root, &mut functions, &Path::ROOT, true)
 }
 
 fn check_node(
     node: &Node,
-    engine: &Engine,
+    functions: &mut Functions<'_>,
     path: &Path<'_>,
     correlatable: bool,
 ) -> Result<(), SchemaError> {
@@ -64,7 +70,7 @@ fn check_node(
         for (expression, text) in rule.expressions() {
             let mut reader = Reader {
                 node,
-                engine,
+                functions: &mut *functions,
                 scope: Vec::new(),
             };
             reader
@@ -83,14 +89,14 @@ fn check_node(
         }
     }
     for (name, child) in &node.properties {
-        check_node(child, engine, &path.field(name), correlatable)?;
+        check_node(child, functions, &path.field(name), correlatable)?;
     }
     if let Some(child) = &node.additional {
-        check_node(child, engine, &path.key("*"), correlatable)?;
+        check_node(child, functions, &path.key("*"), correlatable)?;
     }
     if let Some(child) = &node.items {
         let keyed = matches!(node.list, ListType::Map(_));
-        check_node(child, engine, &path.key("*"), correlatable && keyed)?;
+        check_node(child, functions, &path.key("*"), correlatable && keyed)?;
     }
     Ok(())
 }
@@ -103,13 +109,30 @@ enum Shape<'n> {
     Metadata,
 }
 
-struct Reader<'n> {
+/// Remembers which functions exist: asking is as dear as compiling a rule.
+struct Functions<'e> {
+    engine: &'e Engine,
+    known: BTreeMap<String, bool>,
+}
+
+impl Functions<'_> {
+    fn has(&mut self, name: &str) -> bool {
+        if let Some(found) = self.known.get(name) {
+            return *found;
+        }
+        let found = self.engine.has_function(name);
+        self.known.insert(name.to_owned(), found);
+        found
+    }
+}
+
+struct Reader<'n, 'f, 'e> {
     node: &'n Node,
-    engine: &'n Engine,
+    functions: &'f mut Functions<'e>,
     scope: Vec<(String, Shape<'n>)>,
 }
 
-impl<'n> Reader<'n> {
+impl<'n> Reader<'n, '_, '_> {
     fn infer(&mut self, expression: &IdedExpr) -> Result<Shape<'n>, String> {
         match &expression.expr {
             Expr::Unspecified | Expr::Literal(_) => Ok(Shape::Unknown),
@@ -188,13 +211,13 @@ impl<'n> Reader<'n> {
         }
     }
 
-    fn function_exists(&self, call: &CallExpr) -> Result<(), String> {
+    fn function_exists(&mut self, call: &CallExpr) -> Result<(), String> {
         let name = &call.func_name;
-        if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || self.engine.has_function(name) {
+        if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || self.functions.has(name) {
             return Ok(());
         }
         if let Some(Expr::Ident(group)) = call.target.as_deref().map(|target| &target.expr)
-            && self.engine.has_function(&format!("{group}.{name}"))
+            && self.functions.has(&format!("{group}.{name}"))
         {
             return Ok(());
         }
