@@ -2,4 +2,5 @@
 
 #[cfg(test)]
 mod rules;
+#[cfg(test)]
 mod runtime;

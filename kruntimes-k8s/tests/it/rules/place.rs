@@ -4,28 +4,33 @@ use serde_json::{Value, json};
 
 /// Puts `value` at `place`, making objects and one-element lists on the way.
 pub(super) fn put(target: &mut Value, place: &str, value: Value) {
-    let slot = place
-        .split('/')
-        .fold(target, |slot, step| match step.parse::<usize>() {
-            Ok(index) => {
-                if !slot.is_array() {
-                    *slot = json!([]);
-                }
-                let list = slot.as_array_mut().expect("it was just made a list");
-                while list.len() <= index {
-                    list.push(json!({}));
-                }
-                &mut list[index]
-            }
-            Err(_) => {
-                if !slot.is_object() {
-                    *slot = json!({});
-                }
-                let object = slot.as_object_mut().expect("it was just made an object");
-                object.entry(step).or_insert(Value::Null)
-            }
-        });
+    let mut slot = target;
+    for step in place.split('/') {
+        slot = match step.parse() {
+            Ok(index) => element(slot, index),
+            Err(_) => member(slot, step),
+        };
+    }
     *slot = value;
+}
+
+fn element(slot: &mut Value, index: usize) -> &mut Value {
+    if !slot.is_array() {
+        *slot = json!([]);
+    }
+    let list = slot.as_array_mut().expect("it was just made a list");
+    while list.len() <= index {
+        list.push(json!({}));
+    }
+    &mut list[index]
+}
+
+fn member<'v>(slot: &'v mut Value, name: &str) -> &'v mut Value {
+    if !slot.is_object() {
+        *slot = json!({});
+    }
+    let object = slot.as_object_mut().expect("it was just made an object");
+    object.entry(name).or_insert(Value::Null)
 }
 
 /// Writes a place as a field error does.
@@ -72,58 +77,33 @@ impl Bound {
 
     /// Values that just do not fit, each with what is said about it.
     pub(super) fn bad(&self) -> Vec<(Value, String)> {
+        let too_long = |most: usize| format!("Too long: may not be more than {most} bytes");
+        let too_many =
+            |most: usize| format!("Too many: {}: must have at most {most} items", most + 1);
+        let too_few = |least: usize, unit: &str| format!("at least {least} {unit}");
         match self {
             Self::Text(least, most) => {
-                let long = (
-                    text(most + 1),
-                    format!("Too long: may not be more than {most} bytes"),
-                );
-                let short = |least: &usize| {
-                    (
-                        text(least - 1),
-                        format!("should be at least {least} chars long"),
-                    )
-                };
-                std::iter::once(long)
-                    .chain(Some(least).filter(|least| **least > 0).map(short))
-                    .collect()
+                let mut bad = vec![(text(most + 1), too_long(*most))];
+                bad.extend(below(*least).map(|short| (text(short), too_few(*least, "chars long"))));
+                bad
             }
-            Self::Pattern(most) => vec![
-                (
-                    text(most + 1),
-                    format!("Too long: may not be more than {most} bytes"),
-                ),
-                (text(0), "should match".to_owned()),
-            ],
+            Self::Pattern(most) => {
+                vec![
+                    (text(most + 1), too_long(*most)),
+                    (text(0), "should match".to_owned()),
+                ]
+            }
             Self::Items(least, most, one) => {
-                let long = (
-                    list(most + 1, one),
-                    format!("Too many: {}: must have at most {most} items", most + 1),
-                );
-                let short = |least: &usize| {
-                    (
-                        list(least - 1, one),
-                        format!("should have at least {least} items"),
-                    )
-                };
-                std::iter::once(long)
-                    .chain(Some(least).filter(|least| **least > 0).map(short))
-                    .collect()
+                let mut bad = vec![(list(most + 1, one), too_many(*most))];
+                bad.extend(below(*least).map(|short| (list(short, one), too_few(*least, "items"))));
+                bad
             }
             Self::Keys(least, most, one) => {
-                let long = (
-                    map(most + 1, one),
-                    format!("Too many: {}: must have at most {most} items", most + 1),
+                let mut bad = vec![(map(most + 1, one), too_many(*most))];
+                bad.extend(
+                    below(*least).map(|short| (map(short, one), too_few(*least, "properties"))),
                 );
-                let short = |least: &usize| {
-                    (
-                        map(least - 1, one),
-                        format!("should have at least {least} properties"),
-                    )
-                };
-                std::iter::once(long)
-                    .chain(Some(least).filter(|least| **least > 0).map(short))
-                    .collect()
+                bad
             }
             Self::Number(least, most) => {
                 let small = (
@@ -141,6 +121,10 @@ impl Bound {
             Self::OneOf(all) => vec![(json!("Bogus"), format!("supported values: \"{}\"", all[0]))],
         }
     }
+}
+
+fn below(least: usize) -> Option<usize> {
+    least.checked_sub(1)
 }
 
 fn text(length: usize) -> Value {

@@ -201,6 +201,9 @@ async fn r12_only_a_session_can_be_drained() {
     cluster.accepts("Run", "now", &now).await;
 }
 
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
 #[tokio::test]
 async fn r14_an_affinity_term_selects_something() {
     let cluster = Cluster::start().await;
@@ -214,71 +217,32 @@ async fn r14_an_affinity_term_selects_something() {
             r#"{"matchLabels": {}, "matchExpressions": []}"#,
         ),
     ] {
-        let required = terms(
-            side,
-            selector,
-            "requiredDuringSchedulingIgnoredDuringExecution",
-        );
-        let field = format!(
-            "spec.affinity.{side}.requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector"
-        );
-        cluster
-            .refuses("Run", &super::changed(TASK, &required), &field, says)
-            .await;
-        let preferred = terms(
-            side,
-            selector,
-            "preferredDuringSchedulingIgnoredDuringExecution",
-        );
-        let field = format!(
-            "spec.affinity.{side}.preferredDuringSchedulingIgnoredDuringExecution[0].runAffinityTerm.labelSelector"
-        );
-        cluster
-            .refuses("Run", &super::changed(TASK, &preferred), &field, says)
-            .await;
+        let spec = super::changed(TASK, &terms(side, selector, REQUIRED));
+        let field = format!("spec.affinity.{side}.{REQUIRED}[0].labelSelector");
+        cluster.refuses("Run", &spec, &field, says).await;
+        let spec = super::changed(TASK, &terms(side, selector, PREFERRED));
+        let field = format!("spec.affinity.{side}.{PREFERRED}[0].runAffinityTerm.labelSelector");
+        cluster.refuses("Run", &spec, &field, says).await;
     }
-    for (index, selector) in [
-        r#"{"matchLabels": {"app": "a"}}"#,
-        r#"{"matchExpressions": [{"key": "app", "operator": "Exists"}]}"#,
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let required = terms(
-            "runAffinity",
-            selector,
-            "requiredDuringSchedulingIgnoredDuringExecution",
-        );
-        cluster
-            .accepts(
-                "Run",
-                &format!("required-{index}"),
-                &super::changed(TASK, &required),
-            )
-            .await;
-        let preferred = terms(
-            "runAntiAffinity",
-            selector,
-            "preferredDuringSchedulingIgnoredDuringExecution",
-        );
-        cluster
-            .accepts(
-                "Run",
-                &format!("preferred-{index}"),
-                &super::changed(TASK, &preferred),
-            )
-            .await;
-    }
+    let labels = r#"{"matchLabels": {"app": "a"}}"#;
+    let expressions = r#"{"matchExpressions": [{"key": "app", "operator": "Exists"}]}"#;
+    let accepted = [
+        terms("runAffinity", labels, REQUIRED),
+        terms("runAffinity", expressions, PREFERRED),
+        terms("runAntiAffinity", labels, PREFERRED),
+        terms("runAntiAffinity", expressions, REQUIRED),
+    ];
+    let accepted: Vec<_> = accepted.iter().map(String::as_str).collect();
+    cluster.accepts_all("Run", TASK, &accepted).await;
 }
 
 fn terms(side: &str, selector: &str, list: &str) -> String {
     let term =
         format!(r#"{{"labelSelector": {selector}, "topologyKey": "kruntimes.io/runtime-pod"}}"#);
-    let term = match list {
-        "preferredDuringSchedulingIgnoredDuringExecution" => {
-            format!(r#"{{"weight": 1, "runAffinityTerm": {term}}}"#)
-        }
-        _ => term,
+    let term = if list == PREFERRED {
+        format!(r#"{{"weight": 1, "runAffinityTerm": {term}}}"#)
+    } else {
+        term
     };
     format!(r#"{{"affinity": {{"{side}": {{"{list}": [{term}]}}}}}}"#)
 }
