@@ -11,3 +11,4 @@ pub mod clock;
 pub mod patch;
 pub mod queue;
 pub mod runtime;
+pub mod scheduler;

@@ -212,6 +212,14 @@ impl Book {
         self.drop_if_empty(namespace);
     }
 
+    /// Forgets whatever Run of this name holds capacity.
+    pub fn forget_named(&mut self, namespace: &Namespace, name: &str) {
+        let space = self.spaces.get(namespace);
+        if let Some(uid) = space.and_then(|space| space.names.get(name)).cloned() {
+            self.forget(namespace, &uid);
+        }
+    }
+
     /// Reserves the complete request of a Run on a Pod, or changes nothing (S-77).
     ///
     /// An earlier assumption of the same Run is replaced (S-89).

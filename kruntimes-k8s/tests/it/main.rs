@@ -4,3 +4,5 @@
 mod rules;
 #[cfg(test)]
 mod runtime;
+#[cfg(test)]
+mod scheduler;

@@ -1,14 +1,16 @@
 //! The scheduler's decisions and its book, item by item.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot set its stage may stop"
-)]
 
+#[cfg(test)]
 mod availability;
+#[cfg(test)]
 mod book;
+#[cfg(test)]
 mod cycle;
+#[cfg(test)]
 mod laws;
+#[cfg(test)]
 mod least_loaded;
+#[cfg(test)]
 mod profile;
+#[cfg(test)]
 mod waiting;

@@ -1,0 +1,122 @@
+//! Flags of the scheduler, and the process around it.
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use clap::Parser;
+use kruntimes_core::duration::Duration;
+use kruntimes_k8s::scheduler::Config;
+use tracing_subscriber::EnvFilter;
+
+const EXAMPLES: &str = "\
+Examples:
+  scheduler                                  serve every namespace of the current cluster
+  scheduler --namespace ci                   serve one namespace
+  scheduler --heartbeat-staleness 30s        tolerate slow heartbeats
+  RUST_LOG=kruntimes_k8s=debug scheduler     say more
+
+The cluster is taken from KUBECONFIG, ~/.kube/config, or the Pod's own service
+account, in this order. Run exactly one scheduler per cluster.";
+
+/// Places kruntimes Runs onto warm Runtime Pods.
+#[derive(Debug, Parser)]
+#[command(name = "scheduler", version, after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Namespace to serve; every namespace when absent
+    #[arg(long, env = "KRUNTIMES_NAMESPACE", value_name = "NAME")]
+    namespace: Option<String>,
+
+    /// Age from which the heartbeat of a Runtime Pod is stale, such as 15s
+    #[arg(long, default_value = "15s", value_name = "DURATION")]
+    heartbeat_staleness: Duration,
+
+    /// Status writes in flight at once
+    #[arg(long, default_value_t = 8, value_name = "COUNT", value_parser = workers)]
+    workers: usize,
+}
+
+impl Args {
+    pub(crate) fn into_config(self) -> Config {
+        Config {
+            namespace: self.namespace,
+            heartbeat_staleness: self.heartbeat_staleness,
+            workers: self.workers,
+        }
+    }
+}
+
+fn workers(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count @ 1..=1024) => Ok(count),
+        Ok(_) | Err(_) => Err("expected a number from 1 to 1024".to_owned()),
+    }
+}
+
+/// Sends logs to standard error; `RUST_LOG` chooses what is said, `info` by default.
+pub(crate) fn set_up_logs() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+}
+
+/// Reports an error with all its causes.
+pub(crate) fn failed(what: &str, error: &(dyn Error + 'static)) -> ExitCode {
+    let causes: Vec<String> = std::iter::successors(Some(error), |cause| Error::source(*cause))
+        .map(ToString::to_string)
+        .collect();
+    tracing::error!(cause = causes.join(": "), "{what}");
+    ExitCode::FAILURE
+}
+
+/// Waits for an interrupt or a request to terminate.
+pub(crate) async fn asked_to_stop() {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let interrupt = tokio::signal::ctrl_c();
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        // Without the handler the system ends the process by itself.
+        let _ = interrupt.await;
+        return;
+    };
+    tokio::select! {
+        _ = interrupt => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_become_the_configuration() {
+        let line = "scheduler --namespace ci --heartbeat-staleness 1m30s --workers 2";
+        let config = Args::parse_from(line.split(' ')).into_config();
+        assert_eq!(config.namespace.as_deref(), Some("ci"));
+        assert_eq!(config.heartbeat_staleness, Duration::from_secs(90));
+        assert_eq!(config.workers, 2);
+        let defaults = Args::parse_from(["scheduler"]).into_config();
+        assert_eq!(defaults.heartbeat_staleness, Duration::from_secs(15));
+    }
+
+    #[test]
+    fn senseless_values_are_refused() {
+        for line in [
+            "scheduler --workers 0",
+            "scheduler --workers x",
+            "scheduler --heartbeat-staleness soon",
+            "scheduler --unknown",
+        ] {
+            assert!(Args::try_parse_from(line.split(' ')).is_err(), "{line}");
+        }
+    }
+}

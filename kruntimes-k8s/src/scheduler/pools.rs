@@ -1,0 +1,52 @@
+//! Runtime Pods by pool, converted once per change instead of once per cycle.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod as ApiPod;
+use kruntimes_sched::{Pod, PodName};
+
+use super::seen;
+use crate::cache::ObjectKey;
+
+/// The Pods of every Runtime.
+#[derive(Debug, Default)]
+pub(super) struct Pools {
+    pools: BTreeMap<ObjectKey, BTreeMap<PodName, Arc<Pod>>>,
+}
+
+impl Pools {
+    /// Takes in how a Pod changed.
+    pub(super) fn change(&mut self, old: Option<&ApiPod>, new: Option<&ApiPod>) {
+        if let Some(old) = old
+            && let Some(pool) = pool_of(old)
+            && let Some(pods) = self.pools.get_mut(&pool)
+        {
+            pods.remove(old.metadata.name.as_deref().unwrap_or_default());
+            if pods.is_empty() {
+                self.pools.remove(&pool);
+            }
+        }
+        if let Some(new) = new
+            && let Some(pool) = pool_of(new)
+        {
+            let pod = seen::pod(new);
+            let pods = self.pools.entry(pool).or_default();
+            pods.insert(pod.name.clone(), Arc::new(pod));
+        }
+    }
+
+    /// Returns the Pods of a Runtime by name.
+    pub(super) fn pods(&self, runtime: &ObjectKey) -> impl Iterator<Item = &Arc<Pod>> {
+        self.pools
+            .get(runtime)
+            .into_iter()
+            .flat_map(BTreeMap::values)
+    }
+}
+
+fn pool_of(object: &ApiPod) -> Option<ObjectKey> {
+    let runtime = seen::runtime_of(object)?;
+    let namespace = object.metadata.namespace.clone().unwrap_or_default();
+    Some(ObjectKey::new(namespace, runtime))
+}

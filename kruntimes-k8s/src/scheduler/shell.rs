@@ -1,0 +1,213 @@
+//! Watches, queue and workers of the scheduler.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::{Stream, StreamExt as _};
+use k8s_openapi::api::core::v1::Pod as ApiPod;
+use kruntimes_core::crd::{Run as ApiRun, Runtime as ApiRuntime};
+use kruntimes_core::keys::LABEL_RUNTIME;
+use kruntimes_sched::{Book, Namespace, Profile, RunUid};
+use kube::Client;
+use kube::runtime::watcher;
+
+use super::events::{self, Wake};
+use super::pools::Pools;
+use super::recorder::{NoRecorder, Recorder};
+use super::{Config, seen};
+use crate::cache::{Cache, Change, ObjectKey};
+use crate::clock::Clock;
+use crate::queue::{self, WorkQueue};
+
+/// Index of pending Runs by `<namespace>/<runtime>` (S-26, S-27).
+const PENDING_BY_RUNTIME: &str = "pending-by-runtime";
+
+/// Everything one scheduler works with.
+pub(super) struct Shell {
+    pub(super) client: Client,
+    pub(super) config: Config,
+    pub(super) clock: Clock,
+    pub(super) profile: Profile,
+    pub(super) recorder: Arc<dyn Recorder>,
+    pub(super) runs: Cache<ApiRun>,
+    pub(super) runtimes: Cache<ApiRuntime>,
+    pods: Cache<ApiPod>,
+    queue: WorkQueue<ObjectKey>,
+    state: Mutex<State>,
+}
+
+/// What is read as one: usage, assumptions and Pods of the same instant (S-33).
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) book: Book,
+    pub(super) pools: Pools,
+}
+
+impl Shell {
+    pub(super) fn new(client: Client, config: Config, clock: Clock, profile: Profile) -> Self {
+        Self {
+            client,
+            config,
+            clock,
+            profile,
+            recorder: Arc::new(NoRecorder),
+            runs: Cache::new(&[(PENDING_BY_RUNTIME, pending_by_runtime)]),
+            runtimes: Cache::default(),
+            pods: Cache::default(),
+            queue: WorkQueue::new(),
+            state: Mutex::default(),
+        }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        // Plugins panic inside the pure crate, which contains it; the book is whole at every exit.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) async fn run(&self) {
+        let namespace = self.config.namespace.as_deref();
+        let all = watcher::Config::default;
+        let of_runtimes = all().labels(LABEL_RUNTIME);
+        let runs = self.runs.follow(self.client.clone(), namespace, all());
+        let runtimes = self.runtimes.follow(self.client.clone(), namespace, all());
+        let pods = self
+            .pods
+            .follow(self.client.clone(), namespace, of_runtimes);
+        let working = async {
+            // Nothing is placed before everything that holds capacity is known (S-125).
+            futures::join!(
+                self.runs.synced(),
+                self.pods.synced(),
+                self.runtimes.synced()
+            );
+            let workers = self.config.workers;
+            queue::work(&self.queue, workers, |key| self.reconcile(key)).await;
+        };
+        futures::join!(
+            consume(runs, |change| self.run_changed(&change)),
+            consume(pods, |change| self.pod_changed(&change)),
+            consume(runtimes, |change| self.runtime_changed(&change)),
+            working,
+        );
+    }
+
+    fn run_changed(&self, change: &Change<ApiRun>) {
+        let (old, new) = parts("Run", change);
+        self.show(old, new);
+        self.wake(events::run_changed(old, new));
+    }
+
+    /// Takes in the answer to an own write or an own read (read your writes).
+    ///
+    /// The Run itself is not woken by what its own cycle wrote.
+    pub(super) fn written(&self, object: ApiRun) {
+        let Some(change) = self.runs.written(object) else {
+            return;
+        };
+        let (old, new) = parts("Run", &change);
+        self.show(old, new);
+        let mut wakes = events::run_changed(old, new);
+        wakes.retain(|wake| !matches!(wake, Wake::Run(_)));
+        self.wake(wakes);
+    }
+
+    /// Takes in that the API does not know the Run any more.
+    pub(super) fn vanished(&self, key: &ObjectKey) {
+        if let Some(change) = self.runs.vanished(key) {
+            self.run_changed(&change);
+        }
+    }
+
+    /// Shows a Run to the book: always the version the cache holds by now, never an older one.
+    fn show(&self, old: Option<&ApiRun>, new: Option<&ApiRun>) {
+        let Some(any) = new.or(old) else {
+            return;
+        };
+        let key = ObjectKey::of(any);
+        let mut state = self.state();
+        let current = self.runs.get(&key);
+        let known = current.as_ref().and_then(|run| run.metadata.uid.as_ref());
+        if let Some(old) = old
+            && let Some(uid) = &old.metadata.uid
+            && known != Some(uid)
+        {
+            let uid = RunUid::from(uid.as_str());
+            state.book.forget(&seen::namespace(old), &uid);
+        }
+        if let Some(current) = current {
+            state.book.observe(&seen::observation(&current));
+        }
+    }
+
+    /// Shows a dequeued Run to the book (gate 2), or drops what is held for a Run that is gone (gate 1).
+    pub(super) fn observed(&self, key: &ObjectKey) -> Option<Arc<ApiRun>> {
+        let mut state = self.state();
+        let current = self.runs.get(key);
+        if let Some(run) = &current {
+            state.book.observe(&seen::observation(run));
+        } else {
+            let namespace = Namespace::from(key.namespace.as_str());
+            state.book.forget_named(&namespace, &key.name);
+        }
+        current
+    }
+
+    fn pod_changed(&self, change: &Change<ApiPod>) {
+        let (old, new) = parts("Pod", change);
+        self.state().pools.change(old, new);
+        let limit = self.config.heartbeat_limit();
+        self.wake(events::pod_changed(old, new, limit));
+    }
+
+    fn runtime_changed(&self, change: &Change<ApiRuntime>) {
+        let (old, new) = parts("Runtime", change);
+        self.wake(events::runtime_changed(old, new));
+    }
+
+    fn wake(&self, wakes: Vec<Wake>) {
+        for wake in wakes {
+            match wake {
+                Wake::Run(key) => self.queue.add(key),
+                Wake::Pool { runtime, source } => {
+                    let value = format!("{}/{}", runtime.namespace, runtime.name);
+                    let waiting = self.runs.by_index(PENDING_BY_RUNTIME, &value);
+                    if let Some(source) = source
+                        && !waiting.is_empty()
+                    {
+                        self.recorder.wakeups(source, waiting.len());
+                    }
+                    for run in waiting {
+                        self.queue.add(ObjectKey::of(run.as_ref()));
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn pending_by_runtime(run: &ApiRun) -> Vec<String> {
+    if !seen::is_pending(run) || run.spec.runtime.is_empty() {
+        return Vec::new();
+    }
+    let namespace = run.metadata.namespace.as_deref().unwrap_or_default();
+    vec![format!("{namespace}/{}", run.spec.runtime)]
+}
+
+/// Splits a change into before and after; what cannot be decoded is reported and changes nothing.
+fn parts<'a, K>(kind: &str, change: &'a Change<K>) -> (Option<&'a K>, Option<&'a K>) {
+    match change {
+        Change::Applied { old, new } => (old.as_deref(), Some(new)),
+        Change::Deleted(old) => (Some(old), None),
+        Change::Undecodable { key, error } => {
+            tracing::warn!(kind, %key, error, "object cannot be decoded, it is ignored");
+            (None, None)
+        }
+        Change::Synced => (None, None),
+    }
+}
+
+async fn consume<T>(changes: impl Stream<Item = T>, take: impl Fn(T)) {
+    let mut changes = std::pin::pin!(changes);
+    while let Some(change) = changes.next().await {
+        take(change);
+    }
+}

@@ -1,0 +1,367 @@
+//! One dequeue: gates, one cycle, at most one write.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kruntimes_core::api::RunStatus;
+use kruntimes_core::crd::Run as ApiRun;
+use kruntimes_core::life::Failure;
+use kruntimes_core::resources::Amounts;
+use kruntimes_core::retry::reason;
+use kruntimes_sched::{
+    Action, CycleError, Decision, Gate, Pod, PodName, Profile, ReserveError, Run, Snapshot,
+    calculate, reserve, unreserve,
+};
+use kube::api::{Api, Patch, PatchParams};
+use tokio::time::Instant;
+
+use super::recorder::{Outcome as Synced, Stage};
+use super::shell::Shell;
+use super::{REEXAMINE_AFTER, seen, status};
+use crate::cache::ObjectKey;
+use crate::patch::status_patch;
+use crate::queue::Outcome;
+
+/// Why a turn did not finish. All are repeated with the key's growing wait.
+#[derive(Debug, thiserror::Error)]
+enum TurnError {
+    #[error("the status was not written")]
+    Api(#[from] kube::Error),
+    #[error("the status has no JSON form")]
+    Json(#[from] serde_json::Error),
+    #[error("the cycle failed")]
+    Cycle(#[source] CycleError),
+}
+
+/// How a write ended that changed the world or found it changed.
+enum Written {
+    Done,
+    /// The Run changed since it was read (S-107).
+    Conflict,
+    Gone,
+}
+
+/// What one cycle leads to.
+enum Plan {
+    Bind {
+        run: Arc<Run>,
+        pod: Arc<Pod>,
+    },
+    Wait {
+        message: String,
+        condition: &'static str,
+    },
+    Fail {
+        reason: &'static str,
+        message: String,
+    },
+    Refused,
+    Retry(CycleError),
+}
+
+/// A reserved place that is given up unless it is kept: on error, on panic and on shutdown (S-88).
+struct Reservation<'a> {
+    shell: &'a Shell,
+    run: Arc<Run>,
+    kept: bool,
+}
+
+impl Reservation<'_> {
+    fn keep(mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        if !self.kept {
+            let book = &mut self.shell.state().book;
+            unreserve(&self.shell.profile, book, &self.run);
+        }
+    }
+}
+
+impl Shell {
+    pub(super) async fn reconcile(&self, key: ObjectKey) -> Outcome {
+        match self.turn(&key).await {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                let cause = std::error::Error::source(&error);
+                tracing::warn!(%key, %error, cause, "run is tried again");
+                Outcome::Retry
+            }
+        }
+    }
+
+    async fn turn(&self, key: &ObjectKey) -> Result<Outcome, TurnError> {
+        let Some(object) = self.observed(key) else {
+            return Ok(Outcome::Done);
+        };
+        let now = self.clock.now();
+        match seen::gate_of(&object, now) {
+            Gate::Ignore => Ok(Outcome::Done),
+            Gate::Cancel => self.end(&object, Failure::cancelled(), now).await,
+            Gate::Invalid(invalid) => {
+                let message = invalid.to_string();
+                let failure = Failure::new(reason::INVALID_RESOURCES, &message);
+                self.end(&object, failure, now).await
+            }
+            Gate::Backoff(left) => {
+                let told = status::backing_off(&current(&object), now);
+                self.tell(&object, told, left.to_std()).await
+            }
+            Gate::Cycle(request) => {
+                let start = Instant::now();
+                let outcome = self.cycle(&object, request, now).await;
+                let took = start.elapsed();
+                self.recorder.sync_duration(&object.spec.runtime, took);
+                outcome
+            }
+        }
+    }
+
+    async fn cycle(
+        &self,
+        object: &ApiRun,
+        request: Amounts,
+        now: Timestamp,
+    ) -> Result<Outcome, TurnError> {
+        let runtime = &object.spec.runtime;
+        match self.plan(object, request, now) {
+            Plan::Bind { run, pod } => self.bind(object, run, &pod, now).await,
+            Plan::Wait { message, condition } => {
+                self.recorder.synced(runtime, Synced::NoPods);
+                let told = status::waiting(&current(object), &message, condition, now);
+                self.tell(object, told, REEXAMINE_AFTER).await
+            }
+            Plan::Fail { reason, message } => {
+                self.recorder.synced(runtime, Synced::SelectionError);
+                self.end(object, Failure::new(reason, &message), now).await
+            }
+            Plan::Refused => {
+                self.recorder.reservation_conflict(Stage::Reserve);
+                Ok(Outcome::Retry)
+            }
+            Plan::Retry(error) => Err(TurnError::Cycle(error)),
+        }
+    }
+
+    /// Takes a snapshot, decides, and reserves what was chosen, all at one instant.
+    fn plan(&self, object: &ApiRun, request: Amounts, now: Timestamp) -> Plan {
+        let run = Arc::new(seen::run(object, request));
+        let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+        let pool = ObjectKey::new(namespace, &object.spec.runtime);
+        let mut state = self.state();
+        let snapshot = Snapshot::new(
+            now,
+            state.pools.pods(&pool).cloned(),
+            state.book.view(namespace),
+        )
+        .runtime_exists(self.runtimes.get(&pool).is_some());
+        let decision = calculate(&snapshot, &run, &self.profile);
+        self.count(&decision);
+        let pod = match decision.action {
+            Action::Bind { pod, .. } => chosen(&snapshot, &pod),
+            Action::Wait {
+                message, condition, ..
+            } => return Plan::Wait { message, condition },
+            Action::Fail { reason, message } => return Plan::Fail { reason, message },
+            Action::Retry { error } => return Plan::Retry(error),
+        };
+        // With the snapshot gone the book changes in place.
+        drop(snapshot);
+        take(&self.profile, &mut state.book, run, pod, now)
+    }
+
+    fn count(&self, decision: &Decision) {
+        for seen in decision.rejections.iter().filter(|seen| seen.pods > 0) {
+            self.recorder
+                .filter_rejections(seen.plugin, seen.reason, seen.pods);
+        }
+    }
+
+    /// Writes the placement down; the reservation stays until the Run is seen there (S-84).
+    async fn bind(
+        &self,
+        object: &ApiRun,
+        run: Arc<Run>,
+        pod: &Pod,
+        now: Timestamp,
+    ) -> Result<Outcome, TurnError> {
+        let reservation = Reservation {
+            shell: self,
+            run,
+            kept: false,
+        };
+        let next = status::bound(&current(object), pod, now);
+        match self.write(object, &next).await {
+            Ok(Written::Done) => {
+                reservation.keep();
+                self.recorded(object, now);
+                Ok(Outcome::Done)
+            }
+            Ok(Written::Conflict) => {
+                self.recorder.reservation_conflict(Stage::Bind);
+                Ok(Outcome::Retry)
+            }
+            Ok(Written::Gone) => Ok(Outcome::Done),
+            Err(TurnError::Api(error)) if is_unknown(&error) => {
+                tracing::warn!(run = %reservation.run.name, %error, "outcome of a bind is unknown, reading the run");
+                self.settle(object, reservation, pod, now).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads the Run once to learn whether a write with unknown outcome took place (S-86).
+    async fn settle(
+        &self,
+        object: &ApiRun,
+        reservation: Reservation<'_>,
+        pod: &Pod,
+        now: Timestamp,
+    ) -> Result<Outcome, TurnError> {
+        let key = ObjectKey::of(object);
+        let api = Api::<ApiRun>::namespaced(self.client.clone(), &key.namespace);
+        match api.get_opt(&key.name).await {
+            Ok(Some(found)) => {
+                let status = found.status.clone().unwrap_or_default();
+                let placed = found.metadata.uid == object.metadata.uid
+                    && status.assigned_pod_uid.as_deref() == Some(pod.uid.as_str());
+                if placed {
+                    reservation.keep();
+                    self.recorded(object, now);
+                } else {
+                    drop(reservation);
+                }
+                self.written(found);
+                Ok(if placed {
+                    Outcome::Done
+                } else {
+                    Outcome::Retry
+                })
+            }
+            Ok(None) => {
+                drop(reservation);
+                self.vanished(&key);
+                Ok(Outcome::Done)
+            }
+            Err(error) => {
+                // Nobody knows. The place stays reserved: the next turn replaces it or sees the Run there.
+                reservation.keep();
+                Err(error.into())
+            }
+        }
+    }
+
+    fn recorded(&self, object: &ApiRun, now: Timestamp) {
+        let runtime = &object.spec.runtime;
+        self.recorder.synced(runtime, Synced::Scheduled);
+        let created = object.metadata.creation_timestamp.as_ref();
+        let waited = created.map(|created| now.duration_since(created.0));
+        if let Some(waited) = waited.and_then(|waited| Duration::try_from(waited).ok()) {
+            self.recorder.queue_duration(runtime, waited);
+        }
+    }
+
+    /// Ends a Run that was never placed.
+    async fn end(
+        &self,
+        object: &ApiRun,
+        failure: Failure,
+        now: Timestamp,
+    ) -> Result<Outcome, TurnError> {
+        if let Some(uid) = &object.metadata.uid {
+            let namespace = seen::namespace(object);
+            let uid = uid.as_str().into();
+            self.state().book.release(&namespace, &uid);
+        }
+        let next = status::ended(&current(object), failure, now);
+        Ok(match self.write(object, &next).await? {
+            Written::Done | Written::Gone => Outcome::Done,
+            Written::Conflict => Outcome::Retry,
+        })
+    }
+
+    /// Writes a waiting status if there is anything new to tell, and looks again after `wait`.
+    async fn tell(
+        &self,
+        object: &ApiRun,
+        told: Option<RunStatus>,
+        wait: Duration,
+    ) -> Result<Outcome, TurnError> {
+        let Some(next) = told else {
+            return Ok(Outcome::After(wait));
+        };
+        Ok(match self.write(object, &next).await? {
+            Written::Done => Outcome::After(wait),
+            Written::Conflict => Outcome::Retry,
+            Written::Gone => Outcome::Done,
+        })
+    }
+
+    /// Patches the status against the version that was read (S-83) and takes the answer in.
+    async fn write(&self, object: &ApiRun, next: &RunStatus) -> Result<Written, TurnError> {
+        let version = object.metadata.resource_version.as_deref();
+        let next = Some(next.clone());
+        let Some(patch) = status_patch(version, &object.status, &next)? else {
+            return Ok(Written::Done);
+        };
+        let key = ObjectKey::of(object);
+        let api = Api::<ApiRun>::namespaced(self.client.clone(), &key.namespace);
+        let params = PatchParams::default();
+        match api
+            .patch_status(&key.name, &params, &Patch::Merge(patch))
+            .await
+        {
+            Ok(object) => {
+                self.written(object);
+                Ok(Written::Done)
+            }
+            Err(kube::Error::Api(answer)) if answer.is_conflict() => Ok(Written::Conflict),
+            Err(kube::Error::Api(answer)) if answer.is_not_found() => {
+                self.vanished(&key);
+                Ok(Written::Gone)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn current(object: &ApiRun) -> RunStatus {
+    object.status.clone().unwrap_or_default()
+}
+
+fn chosen(snapshot: &Snapshot, pod: &PodName) -> Option<Arc<Pod>> {
+    snapshot.pod(pod).map(|state| Arc::clone(&state.pod))
+}
+
+/// Reserves what was chosen; a Pod that is not there any more is as good as refused (S-87).
+fn take(
+    profile: &Profile,
+    book: &mut kruntimes_sched::Book,
+    run: Arc<Run>,
+    pod: Option<Arc<Pod>>,
+    now: Timestamp,
+) -> Plan {
+    let Some(pod) = pod else {
+        return Plan::Refused;
+    };
+    match reserve(profile, book, &run, &pod, now) {
+        Ok(()) => Plan::Bind { run, pod },
+        Err(ReserveError::Broken(error)) => Plan::Retry(error),
+        Err(refused) => {
+            tracing::debug!(run = %run.name, %refused, "place is not reserved");
+            Plan::Refused
+        }
+    }
+}
+
+/// Tells whether a write may have taken place although it was not answered.
+fn is_unknown(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(answer) => answer.code >= 500,
+        _ => true,
+    }
+}

@@ -1,0 +1,375 @@
+//! A cluster of one API service and one scheduler, on a paused clock.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::{Method, Request, Response};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kruntimes_apiserver::{AnswerBody, ApiServer, ApiService, BoxError};
+use kruntimes_core::api::{RunPhase, RunStatus};
+use kruntimes_core::condition;
+use kruntimes_core::crd::{Run, Runtime};
+use kruntimes_k8s::clock::Clock;
+use kruntimes_k8s::scheduler::{Config, Outcome, Recorder, Scheduler, Source, Stage};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::client::Body;
+use kube::runtime::wait::await_condition;
+use kube::{Client, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tower::{Layer, Service, ServiceExt as _};
+
+/// Virtual time after which something that should happen is given up.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// What happens to the scheduler's next status write.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Trick {
+    /// Somebody edits the Run just before.
+    Edit,
+    /// Somebody deletes the Run just before.
+    Delete,
+    /// The write takes place and its answer is lost.
+    LoseAnswer,
+    /// The write is lost.
+    LoseRequest,
+    /// The API refuses it with an error of its own.
+    LoseRequestAndRead,
+}
+
+/// Meddles with status writes on their way to the API.
+#[derive(Clone)]
+struct Meddler {
+    tricks: Arc<Mutex<VecDeque<Trick>>>,
+    plain: Client,
+}
+
+#[derive(Clone)]
+struct Meddled {
+    inner: ApiService,
+    meddler: Meddler,
+    lose_next_read: Arc<Mutex<bool>>,
+}
+
+impl Layer<ApiService> for Meddler {
+    type Service = Meddled;
+
+    fn layer(&self, inner: ApiService) -> Meddled {
+        Meddled {
+            inner,
+            meddler: self.clone(),
+            lose_next_read: Arc::default(),
+        }
+    }
+}
+
+impl Service<Request<Body>> for Meddled {
+    type Response = Response<AnswerBody>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let this = self.clone();
+        Box::pin(async move {
+            let path = request.uri().path().to_owned();
+            let reads = request.method() == Method::GET && path.contains("/runs/");
+            if reads && std::mem::take(&mut *this.lose_next_read.lock().unwrap()) {
+                return Err("connection reset".into());
+            }
+            let writes = request.method() == Method::PATCH && path.ends_with("/status");
+            let trick = if writes {
+                this.meddler.tricks.lock().unwrap().pop_front()
+            } else {
+                None
+            };
+            let name = path.split('/').rev().nth(1).unwrap_or_default();
+            let runs = Api::<Run>::default_namespaced(this.meddler.plain.clone());
+            match trick {
+                Some(Trick::Edit) => edit(&runs, name).await,
+                Some(Trick::Delete) => {
+                    runs.delete(name, &DeleteParams::default()).await.unwrap();
+                }
+                Some(Trick::LoseRequest) => return Err("connection reset".into()),
+                Some(Trick::LoseRequestAndRead) => {
+                    *this.lose_next_read.lock().unwrap() = true;
+                    return Err("connection reset".into());
+                }
+                Some(Trick::LoseAnswer) | None => {}
+            }
+            let answer = this.inner.oneshot(request).await?;
+            if matches!(trick, Some(Trick::LoseAnswer)) {
+                return Err("connection reset".into());
+            }
+            Ok(answer)
+        })
+    }
+}
+
+async fn edit(runs: &Api<Run>, name: &str) {
+    let patch = Patch::Merge(json!({"metadata": {"labels": {"edited": "yes"}}}));
+    runs.patch(name, &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+}
+
+/// Counts what it is told, by a readable key.
+#[derive(Debug, Default)]
+pub(crate) struct Counts(Mutex<BTreeMap<String, u64>>);
+
+impl Counts {
+    fn add(&self, key: String, amount: u64) {
+        *self.0.lock().unwrap().entry(key).or_default() += amount;
+    }
+
+    pub(crate) fn get(&self, key: &str) -> u64 {
+        self.0.lock().unwrap().get(key).copied().unwrap_or(0)
+    }
+}
+
+impl Recorder for Counts {
+    fn synced(&self, runtime: &str, outcome: Outcome) {
+        self.add(format!("sync {runtime} {}", outcome.as_str()), 1);
+    }
+
+    fn sync_duration(&self, runtime: &str, _: Duration) {
+        self.add(format!("duration {runtime}"), 1);
+    }
+
+    fn queue_duration(&self, runtime: &str, _: Duration) {
+        self.add(format!("queue {runtime}"), 1);
+    }
+
+    fn filter_rejections(&self, plugin: &'static str, reason: &'static str, pods: u64) {
+        self.add(format!("rejected {plugin} {reason}"), pods);
+    }
+
+    fn reservation_conflict(&self, stage: Stage) {
+        self.add(format!("conflict {}", stage.as_str()), 1);
+    }
+
+    fn wakeups(&self, source: Source, runs: usize) {
+        self.add(
+            format!("wakeups {}", source.as_str()),
+            u64::try_from(runs).unwrap(),
+        );
+    }
+}
+
+#[derive(Clone)]
+struct ServerClock(Clock);
+
+impl kruntimes_apiserver::Clock for ServerClock {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+}
+
+/// The cluster.
+pub(crate) struct World {
+    pub(crate) server: ApiServer,
+    pub(crate) counts: Arc<Counts>,
+    client: Client,
+    clock: Clock,
+    tricks: Arc<Mutex<VecDeque<Trick>>>,
+    scheduler: JoinSet<()>,
+}
+
+impl World {
+    /// Starts with a Runtime `python`, without Pods.
+    pub(crate) async fn new() -> Self {
+        let clock = Clock::virtual_from("2026-01-01T00:00:00Z".parse().unwrap());
+        let mut builder = ApiServer::builder().clock(Arc::new(ServerClock(clock.clone())));
+        for crd in kruntimes_core::crd::all() {
+            builder = builder.crd(crd);
+        }
+        let server = builder.build().unwrap();
+        let mut world = Self {
+            client: server.client(),
+            server,
+            counts: Arc::default(),
+            clock,
+            tricks: Arc::default(),
+            scheduler: JoinSet::new(),
+        };
+        world.runtime("python").await;
+        world.start();
+        world
+    }
+
+    /// Starts a scheduler that knows nothing yet.
+    pub(crate) fn start(&mut self) {
+        let meddler = Meddler {
+            tricks: Arc::clone(&self.tricks),
+            plain: self.client.clone(),
+        };
+        let client = self.server.client_with(&meddler);
+        let scheduler = Scheduler::new(client, Config::default(), self.clock.clone());
+        let scheduler = scheduler.unwrap().recorder(Arc::clone(&self.counts) as _);
+        self.scheduler.spawn(scheduler.run());
+    }
+
+    /// Drops the scheduler's future.
+    pub(crate) async fn stop(&mut self) {
+        self.scheduler.shutdown().await;
+    }
+
+    /// Meddles with the next status writes of the scheduler.
+    pub(crate) fn meddle(&self, tricks: &[Trick]) {
+        self.tricks.lock().unwrap().extend(tricks);
+    }
+
+    pub(crate) fn runs(&self) -> Api<Run> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    fn pods(&self) -> Api<Pod> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    pub(crate) async fn runtime(&self, name: &str) {
+        let runtime: Runtime = parsed(json!({
+            "apiVersion": "kruntimes.io/v1alpha1",
+            "kind": "Runtime",
+            "metadata": {"name": name},
+            "spec": {"template": {"spec": {"containers": [{"name": "runtime", "image": "i"}]}}},
+        }));
+        let api = Api::default_namespaced(self.client.clone());
+        api.create(&PostParams::default(), &runtime).await.unwrap();
+    }
+
+    /// Creates a Pod of Runtime `python` that is neither ready nor alive yet.
+    pub(crate) async fn pod(&self, name: &str, runs: u32) {
+        let pod: Pod = parsed(json!({
+            "metadata": {
+                "name": name,
+                "labels": {"runtime": "python"},
+                "annotations": {"kruntimes.io/capacity.runs": runs.to_string()},
+            },
+            "spec": {"containers": [{"name": "runtime", "image": "i"}]},
+        }));
+        self.pods()
+            .create(&PostParams::default(), &pod)
+            .await
+            .unwrap();
+    }
+
+    /// Makes a Pod ready and gives it a heartbeat of now.
+    pub(crate) async fn ready(&self, name: &str) {
+        let condition =
+            |kind: &str| json!({"type": kind, "status": "True", "lastProbeTime": self.clock.now()});
+        let patch = Patch::Merge(json!({"status": {
+            "phase": "Running",
+            "conditions": [condition("Ready"), condition("kruntimes.io/RuntimedReady")],
+        }}));
+        self.pods()
+            .patch_status(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    /// Creates a ready Pod.
+    pub(crate) async fn ready_pod(&self, name: &str, runs: u32) {
+        self.pod(name, runs).await;
+        self.ready(name).await;
+    }
+
+    /// Creates a Run of Runtime `python`; `spec` is merged into its spec.
+    pub(crate) async fn run(&self, name: &str, spec: Value) {
+        let mut whole = json!({"runtime": "python", "mode": {"task": {}}});
+        for (key, value) in spec.as_object().into_iter().flatten() {
+            whole[key] = value.clone();
+        }
+        let run: Run = parsed(json!({
+            "apiVersion": "kruntimes.io/v1alpha1",
+            "kind": "Run",
+            "metadata": {"name": name},
+            "spec": whole,
+        }));
+        let created = self.runs().create(&PostParams::default(), &run).await;
+        created.unwrap();
+    }
+
+    /// Writes the status of a Run, as runtimed or a controller would.
+    pub(crate) async fn report(&self, name: &str, status: Value) {
+        let patch = Patch::Merge(json!({ "status": status }));
+        self.runs()
+            .patch_status(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    /// Waits for a Run to look like this, and returns its status.
+    pub(crate) async fn until(&self, name: &str, is: fn(&RunStatus) -> bool) -> RunStatus {
+        let looks =
+            move |run: Option<&Run>| run.and_then(|run| run.status.as_ref()).is_some_and(is);
+        let waiting = await_condition(self.runs(), name, looks);
+        let found = tokio::time::timeout(PATIENCE, waiting).await;
+        let found = found.expect("it happens in time").unwrap();
+        found.and_then(|run| run.status).expect("a status was seen")
+    }
+
+    pub(crate) async fn until_scheduled(&self, name: &str) -> RunStatus {
+        self.until(name, |status| status.phase == RunPhase::Scheduled)
+            .await
+    }
+
+    pub(crate) async fn until_waiting(&self, name: &str) -> RunStatus {
+        self.until(name, |status| {
+            reason(status).is_some_and(|(to, _)| to == "False")
+        })
+        .await
+    }
+
+    pub(crate) async fn status(&self, name: &str) -> RunStatus {
+        let run = self.runs().get(name).await.unwrap();
+        run.status.unwrap_or_default()
+    }
+
+    pub(crate) async fn label(&self, name: &str, key: &str) -> Option<String> {
+        self.runs()
+            .get(name)
+            .await
+            .unwrap()
+            .labels()
+            .get(key)
+            .cloned()
+    }
+
+    pub(crate) async fn edit(&self, name: &str) {
+        edit(&self.runs(), name).await;
+    }
+
+    /// Returns how many status writes of Runs the API has seen.
+    pub(crate) fn writes(&self) -> u64 {
+        self.server
+            .stats()
+            .requests("patch-status", "runs.kruntimes.io")
+    }
+
+    /// Lets this much virtual time pass.
+    pub(crate) async fn pass(&self, seconds: u64) {
+        // The clock is paused, so this ends as soon as nothing else has anything to do.
+        tokio::time::timeout(Duration::from_secs(seconds), std::future::pending::<()>())
+            .await
+            .unwrap_err();
+    }
+}
+
+/// Returns status and reason of the condition `Scheduled`.
+pub(crate) fn reason(status: &RunStatus) -> Option<(&str, &str)> {
+    let found = condition::get(&status.conditions, "Scheduled")?;
+    Some((found.status.as_str(), found.reason.as_str()))
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).expect("the manifest fits its type")
+}
