@@ -1,6 +1,7 @@
 //! Flags of the scheduler, and the process around it.
 
 use std::error::Error;
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -58,15 +59,20 @@ pub(crate) fn set_up_logs() {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .init();
 }
 
-/// Reports an error with all its causes.
+/// Reports an error with those of its causes that it does not repeat itself.
 pub(crate) fn failed(what: &str, error: &(dyn Error + 'static)) -> ExitCode {
-    let causes: Vec<String> = std::iter::successors(Some(error), |cause| Error::source(*cause))
-        .map(ToString::to_string)
-        .collect();
-    tracing::error!(cause = causes.join(": "), "{what}");
+    let mut told = error.to_string();
+    for cause in std::iter::successors(error.source(), |cause| Error::source(*cause)) {
+        let cause = cause.to_string();
+        if !told.contains(&cause) {
+            told = format!("{told}: {cause}");
+        }
+    }
+    tracing::error!(cause = told, "{what}");
     ExitCode::FAILURE
 }
 
