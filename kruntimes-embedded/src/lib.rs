@@ -4,6 +4,7 @@
 //! whose Pods are made of processes of this machine. There is no isolation
 //! between Runs, and none from this machine.
 
+pub mod manifest;
 mod progress;
 mod submit;
 mod supervisor;

@@ -1,0 +1,292 @@
+//! Jobs and their edges: the checks of the engine, repeated until nothing new is found.
+//!
+//! The engine reports the first problem of a graph. Here a job with a problem is
+//! replaced by a sound one of the same name and the rest is judged again.
+
+use std::collections::BTreeMap;
+
+use kruntimes_core::api::{ActionSpec, Input, Job, Output, Step, WorkflowRunSpec, WorkflowSpec};
+use kruntimes_workflow::graph::{self, Invalid, Problem};
+use kruntimes_workflow::lint;
+use kruntimes_workflow::location::Location;
+use serde_json::Value;
+
+use super::document::Document;
+use super::expressions::Judge;
+use super::finding::{Finding, Severity};
+use super::nearest::meant;
+use super::source::{Place, Source};
+
+/// Judges the jobs of one object; `judged` holds what is already reported.
+pub(super) fn check(source: &Source, document: &Document, judged: &[Finding]) -> Vec<Finding> {
+    match document.kind() {
+        "Workflow" | "WorkflowRun" => Jobs::new(source, document, judged).check(),
+        "Action" => action(source, document),
+        _ => Vec::new(),
+    }
+}
+
+fn action(source: &Source, document: &Document) -> Vec<Finding> {
+    let Ok(spec) = serde_json::from_value::<ActionSpec>(document.value["spec"].clone()) else {
+        return Vec::new();
+    };
+    let judge = Judge {
+        source,
+        document,
+        jobs: &BTreeMap::new(),
+        inputs: Some(&spec.inputs),
+    };
+    let found = lint::action(&spec);
+    found.iter().map(|finding| judge.finding(finding)).collect()
+}
+
+struct Jobs<'a> {
+    source: &'a Source,
+    document: &'a Document,
+    jobs: BTreeMap<String, Job>,
+    findings: Vec<Finding>,
+}
+
+impl<'a> Jobs<'a> {
+    fn new(source: &'a Source, document: &'a Document, judged: &[Finding]) -> Self {
+        let mut jobs = BTreeMap::new();
+        let written = document.value["spec"]["jobs"].as_object();
+        for (name, body) in written.into_iter().flatten() {
+            let parsed = if is_broken(document, name, judged) {
+                None
+            } else {
+                serde_json::from_value(body.clone()).ok()
+            };
+            let job = parsed.unwrap_or_else(|| sound(texts(&body["needs"])));
+            jobs.insert(name.clone(), job);
+        }
+        Self {
+            source,
+            document,
+            jobs,
+            findings: Vec::new(),
+        }
+    }
+
+    fn check(mut self) -> Vec<Finding> {
+        self.edges();
+        self.graph();
+        let (lint, inputs) = self.lint();
+        let judge = Judge {
+            source: self.source,
+            document: self.document,
+            jobs: &self.jobs,
+            inputs: inputs.as_ref(),
+        };
+        for finding in &lint {
+            // A problem of the graph that was reported has been replaced; what is left is new.
+            self.findings.push(judge.finding(finding));
+        }
+        self.findings.extend(judge.undeclared_outputs());
+        self.findings
+    }
+
+    /// Reports and removes edges that lead nowhere or back to the job itself.
+    fn edges(&mut self) {
+        let names: Vec<String> = self.jobs.keys().cloned().collect();
+        let (source, document) = (self.source, self.document);
+        for (name, job) in &mut self.jobs {
+            let mut index = 0;
+            job.needs.retain(|need| {
+                let path = format!("spec.jobs.{name}.needs[{index}]");
+                index += 1;
+                let (code, problem) = if need == name {
+                    let cycle = vec![name.clone(), name.clone()];
+                    ("K021", Problem::Cycle(cycle))
+                } else if names.contains(need) {
+                    return true;
+                } else {
+                    let (job, need) = (name.clone(), need.clone());
+                    ("K020", Problem::UnknownNeed { job, need })
+                };
+                let others = names.iter().map(String::as_str).filter(|other| other != name);
+                let help = if code == "K020" {
+                    meant(need, others)
+                } else {
+                    None
+                };
+                let finding = source.error(code, problem.to_string(), document.place(&path));
+                self.findings.push(finding.maybe_help(help));
+                false
+            });
+        }
+    }
+
+    /// Reports one problem after the other, replacing the job that has it.
+    fn graph(&mut self) {
+        while let Err(invalid) = graph::validate(&self.jobs) {
+            let code = code(&invalid.problem);
+            let path = path(self.document, &invalid.location);
+            let place = self.document.place(&path);
+            let finding = self.source.error(code, invalid.problem.to_string(), place);
+            self.findings.push(finding);
+            if !self.replace(&invalid) {
+                return;
+            }
+        }
+    }
+
+    /// Replaces the job with a problem; whether that can lead to another result.
+    fn replace(&mut self, invalid: &Invalid) -> bool {
+        let job = invalid.location.job.as_deref().unwrap_or_default();
+        let Some(found) = self.jobs.get_mut(job) else {
+            return false;
+        };
+        let needs = match invalid.problem {
+            Problem::Cycle(_) => Vec::new(),
+            _ => std::mem::take(&mut found.needs),
+        };
+        let replaced = Job {
+            outputs: std::mem::take(&mut found.outputs),
+            ..sound(needs)
+        };
+        // The outputs stay declared, but what they say is not judged in a job whose steps are unknown.
+        let replaced = Job {
+            outputs: replaced
+                .outputs
+                .into_keys()
+                .map(|name| (name, String::new()))
+                .collect(),
+            ..replaced
+        };
+        let changed = *found != replaced;
+        *found = replaced;
+        changed
+    }
+
+    fn lint(&self) -> (Vec<lint::Finding>, Option<BTreeMap<String, Input>>) {
+        let spec = &self.document.value["spec"];
+        let jobs = self.jobs.clone();
+        if self.document.kind() == "WorkflowRun" {
+            let spec = WorkflowRunSpec {
+                jobs,
+                cancel_requested: false,
+            };
+            return (lint::workflow_run(&spec), None);
+        }
+        let inputs: BTreeMap<String, Input> = members(&spec["inputs"]);
+        let outputs: BTreeMap<String, Output> = members(&spec["outputs"]);
+        let spec = WorkflowSpec {
+            inputs,
+            outputs,
+            jobs,
+        };
+        (lint::workflow(&spec), Some(spec.inputs))
+    }
+}
+
+/// Tells whether something is wrong with a job that the engine would only repeat.
+fn is_broken(document: &Document, job: &str, judged: &[Finding]) -> bool {
+    let prefix = format!("spec.jobs.{job}");
+    judged.iter().any(|finding| {
+        let inside = finding
+            .path
+            .strip_prefix(&prefix)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
+        let harmless = finding.code == "K002" || finding.severity != Severity::Error;
+        finding.document == document.index && inside && !harmless
+    })
+}
+
+/// A job without problems of its own.
+fn sound(needs: Vec<String>) -> Job {
+    Job {
+        runs_on: Some("bash".to_owned()),
+        needs,
+        steps: vec![Step {
+            name: "unread".to_owned(),
+            run: Some(String::new()),
+            ..Step::default()
+        }],
+        ..Job::default()
+    }
+}
+
+fn texts(list: &Value) -> Vec<String> {
+    let all = list.as_array().into_iter().flatten();
+    all.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// Reads the members of a map, keeping the names of those that cannot be read.
+fn members<T: Default + serde::de::DeserializeOwned>(map: &Value) -> BTreeMap<String, T> {
+    let all = map.as_object().into_iter().flatten();
+    all.map(|(name, value)| {
+        let read = serde_json::from_value(value.clone()).unwrap_or_default();
+        (name.clone(), read)
+    })
+    .collect()
+}
+
+/// The rule of C-66 that a problem of the graph breaks.
+pub(super) fn code(problem: &Problem) -> &'static str {
+    match problem {
+        Problem::CallWithSteps { .. } => "K010",
+        Problem::NoRuntime { .. } | Problem::NoSteps { .. } | Problem::ActionWithoutSteps => "K004",
+        Problem::DuplicateStep { .. } | Problem::DuplicateActionStep(_) => "K062",
+        Problem::UnknownNeed { .. } => "K020",
+        Problem::Cycle(_) => "K022",
+        Problem::ActionStepNotRun(_) => "K045",
+        Problem::Name { .. } | Problem::Shape { .. } | Problem::Limit { .. } => "K005",
+        Problem::Expression { .. } => "K036",
+        Problem::OutputName(_) => "K063",
+        Problem::SnapshotTooLarge { .. } | Problem::StatusTooLarge { .. } => "K064",
+        _ => "K000",
+    }
+}
+
+/// Translates a place of the engine into a path of the object.
+pub(super) fn path(document: &Document, location: &Location) -> String {
+    let mut path = match &location.job {
+        Some(job) => format!("spec.jobs.{job}"),
+        None => "spec".to_owned(),
+    };
+    if let Some(step) = &location.step {
+        let steps = document.node.locate(&format!("{path}.steps"));
+        let named = |name: &str| {
+            let elements = steps.node.elements().iter();
+            // Of two equal names the later one is the mistake.
+            elements
+                .rev()
+                .position(|one| one.at(&["name"]).and_then(|n| n.text()) == Some(name))
+        };
+        let count = steps.node.elements().len();
+        let index = named(step).map_or(0, |from_end| count - 1 - from_end);
+        path = format!("{path}.steps[{index}]");
+    }
+    let Some(field) = &location.field else {
+        return path;
+    };
+    let inside = |open: &str, close: &str| field.strip_prefix(open)?.strip_suffix(close);
+    let member = if let Some(index) = inside("arg[", "]") {
+        format!("args[{index}]")
+    } else if let Some(name) = inside("env[", "]") {
+        format!("env.{name}")
+    } else if let Some(name) = inside("input \"", "\"") {
+        format!("with.{name}")
+    } else if let Some(name) = inside("output \"", "\"") {
+        let value = if location.job.is_some() { "" } else { ".value" };
+        format!("outputs.{name}{value}")
+    } else {
+        field.clone()
+    };
+    format!("{path}.{member}")
+}
+
+/// The place of a location, down to the expression its offset points at.
+pub(super) fn place(source: &Source, document: &Document, location: &Location) -> Place {
+    let path = path(document, location);
+    let mut place = document.place(&path);
+    let node = document.node.locate(&path).node;
+    let span = location
+        .offset
+        .and_then(|offset| super::expressions::span(source, node, offset));
+    if let Some(span) = span {
+        place.span = span;
+    }
+    place
+}
