@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kruntimes_workflow::graph::is_label;
 use serde_json::Value;
 
 use super::document::Document;
@@ -27,7 +28,11 @@ pub(super) fn check(manifest: &Manifest, known: &Known) -> Vec<Finding> {
         findings.extend(inputs::check(manifest, values));
     }
     let order = |finding: &Finding| (finding.span.start, finding.severity, finding.code);
-    findings.sort_by(|a, b| order(a).cmp(&order(b)).then_with(|| a.message.cmp(&b.message)));
+    findings.sort_by(|a, b| {
+        order(a)
+            .cmp(&order(b))
+            .then_with(|| a.message.cmp(&b.message))
+    });
     findings.dedup_by(|a, b| a.span == b.span && a.message == b.message);
     findings
 }
@@ -60,7 +65,8 @@ fn unknown_runtimes(manifest: &Manifest, existing: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for document in &manifest.documents {
         for (path, runtime) in wanted_runtimes(document) {
-            if names.contains(&runtime) {
+            // A name that no Runtime can have is reported as such.
+            if names.contains(&runtime) || !is_label(runtime) {
                 continue;
             }
             let said = format!("runtime `{runtime}` does not exist here");

@@ -91,7 +91,11 @@ impl<'a> Composer<'a> {
                     .next()
                     .map_or(byte, |c| byte + c.len_utf8());
                 let finding = self.report("K001", error.kind().to_string(), byte..end);
-                let tabbed = self.source.slice(&finding.span) == "\t";
+                let tabbed = self
+                    .source
+                    .line(finding.line)
+                    .trim_start_matches(' ')
+                    .starts_with('\t');
                 let help = tabbed.then(|| "YAML is indented with spaces only".to_owned());
                 self.findings.push(finding.maybe_help(help));
                 Err(Stop)
@@ -294,7 +298,7 @@ mod tests {
         assert!(composed.findings.is_empty(), "{:?}", composed.findings);
         insta::assert_snapshot!(
             printed(&source, &composed.documents[0].1),
-            @r#""#
+            @r#"{a="1.10"/true/"1.10", b=["x"/true/"x", "y z"/false/"'y z'"], c=""/true/"", d="one\n two\n"/false/"one\n   two\n", e="f g"/false/"f\n  g\n"}"#
         );
     }
 
@@ -311,10 +315,7 @@ mod tests {
         let (_, composed) = composed("env:\n  A: 1\n  B: 2\n  A: 3\n");
         assert_eq!(composed.findings.len(), 1);
         let finding = &composed.findings[0];
-        assert_eq!(
-            (finding.line, finding.column, finding.code),
-            (4, 3, "K001")
-        );
+        assert_eq!((finding.line, finding.column, finding.code), (4, 3, "K001"));
         assert_eq!(finding.message, "`A` stands twice in one mapping");
     }
 
@@ -328,7 +329,7 @@ mod tests {
         let mut bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         for (name, of) in [("b", "a"), ("c", "b"), ("d", "c"), ("e", "d")] {
             let list = vec![format!("*{of}"); 10].join(", ");
-            bomb.push_str(&format!("{name}: &{name} [{list}]\n"));
+            bomb = format!("{bomb}{name}: &{name} [{list}]\n");
         }
         let (_, composed) = composed(&bomb);
         assert!(composed.broken);
@@ -346,7 +347,10 @@ mod tests {
                 "a: &b {c: 1}\nd:\n  <<: *b\n",
                 "merge keys are not supported: write the fields out",
             ),
-            ("? [a]\n: b\n", "a name must be a text, not a list or a mapping"),
+            (
+                "? [a]\n: b\n",
+                "a name must be a text, not a list or a mapping",
+            ),
         ] {
             let (_, composed) = composed(text);
             let said: Vec<_> = composed.findings.iter().map(|f| &f.message).collect();

@@ -122,7 +122,11 @@ fn kind(
     match node.member("apiVersion").map(|(_, value)| value.text()) {
         Some(Some(API_VERSION)) => {}
         found => {
-            let at = place(if found.is_some() { "apiVersion" } else { "kind" });
+            let at = place(if found.is_some() {
+                "apiVersion"
+            } else {
+                "kind"
+            });
             let (code, said) = match found.flatten() {
                 Some(version) => ("K005", format!("unknown apiVersion `{version}`")),
                 None => ("K004", "apiVersion: Required value".to_owned()),

@@ -93,7 +93,6 @@ impl Judge<'_> {
             Ok(Body::Input(name)) => ("K032", self.input_help(name)),
             Ok(Body::Steps(target)) => ("K033", self.step_help(target, location)),
             Ok(Body::Jobs(target)) => ("K034", self.job_help(target, location)),
-            Ok(Body::Literal(_)) => ("K030", None),
             Err(ErrorKind::UnknownPrefix(prefix)) => {
                 let contexts = ["inputs", "steps", "jobs"];
                 let help = nearest(&prefix, contexts).map_or_else(
@@ -106,7 +105,7 @@ impl Judge<'_> {
                 );
                 ("K031", Some(help))
             }
-            Err(_) => ("K030", None),
+            Ok(Body::Literal(_)) | Err(_) => ("K030", None),
         }
     }
 
@@ -163,7 +162,10 @@ impl Judge<'_> {
         }
         let before = ancestors(self.jobs, own);
         if before.is_empty() {
-            return meant(name, self.jobs.keys().map(String::as_str).filter(|j| *j != own));
+            return meant(
+                name,
+                self.jobs.keys().map(String::as_str).filter(|j| *j != own),
+            );
         }
         meant(name, before)
     }
@@ -172,8 +174,10 @@ impl Judge<'_> {
     pub(super) fn undeclared_outputs(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
         for (name, job) in self.jobs {
+            // Any other job is reported because it cannot be read at all.
+            let before = ancestors(self.jobs, name);
             for (path, text) in texts(name, job) {
-                findings.extend(self.undeclared(&path, text, |other| other != name));
+                findings.extend(self.undeclared(&path, text, |other| before.contains(other)));
             }
         }
         let outputs = self.document.node.at(&["spec", "outputs"]);
@@ -186,12 +190,7 @@ impl Judge<'_> {
         findings
     }
 
-    fn undeclared(
-        &self,
-        path: &str,
-        text: &str,
-        readable: impl Fn(&str) -> bool,
-    ) -> Vec<Finding> {
+    fn undeclared(&self, path: &str, text: &str, readable: impl Fn(&str) -> bool) -> Vec<Finding> {
         let located = self.document.node.locate(path);
         let mut findings = Vec::new();
         for segment in segments(text) {
@@ -240,7 +239,11 @@ fn texts<'a>(name: &str, job: &'a Job) -> Vec<(String, &'a str)> {
     }
     for (index, step) in job.steps.iter().enumerate() {
         let prefix = format!("{prefix}.steps[{index}]");
-        texts.extend(step.run.as_deref().map(|run| (format!("{prefix}.run"), run)));
+        texts.extend(
+            step.run
+                .as_deref()
+                .map(|run| (format!("{prefix}.run"), run)),
+        );
         for (at, arg) in step.args.iter().enumerate() {
             texts.push((format!("{prefix}.args[{at}]"), arg.as_str()));
         }

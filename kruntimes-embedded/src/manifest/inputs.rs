@@ -108,7 +108,11 @@ fn binding(manifest: &Manifest, document: &Document, given: &[(String, String)])
     let place = |path: &str| {
         let place = document.key_place(path);
         let missing = document.node.at(&["spec", "inputs"]).is_none();
-        if missing { document.place("kind") } else { place }
+        if missing {
+            document.place("kind")
+        } else {
+            place
+        }
     };
     let mut findings = Vec::new();
     for name in given.keys().filter(|name| !declared.contains_key(*name)) {
@@ -119,7 +123,10 @@ fn binding(manifest: &Manifest, document: &Document, given: &[(String, String)])
         findings.push(finding.help(help));
     }
     for (name, input) in &declared {
-        let has_default = input.default.as_deref().is_some_and(|text| !text.is_empty());
+        let has_default = input
+            .default
+            .as_deref()
+            .is_some_and(|text| !text.is_empty());
         if input.required && !has_default && !given.contains_key(name) {
             let said = BindError::Missing(name.clone()).to_string();
             let at = place(&format!("spec.inputs.{name}"));
@@ -164,4 +171,3 @@ pub fn parse_input(text: &str) -> Result<(String, String), InputSyntax> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("--input must be key=value")]
 pub struct InputSyntax;
-

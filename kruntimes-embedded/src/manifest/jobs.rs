@@ -20,7 +20,7 @@ use super::source::{Place, Source};
 /// Judges the jobs of one object; `judged` holds what is already reported.
 pub(super) fn check(source: &Source, document: &Document, judged: &[Finding]) -> Vec<Finding> {
     match document.kind() {
-        "Workflow" | "WorkflowRun" => Jobs::new(source, document, judged).check(),
+        "Workflow" | "WorkflowRun" => Graph::new(source, document, judged).check(),
         "Action" => action(source, document),
         _ => Vec::new(),
     }
@@ -40,14 +40,15 @@ fn action(source: &Source, document: &Document) -> Vec<Finding> {
     found.iter().map(|finding| judge.finding(finding)).collect()
 }
 
-struct Jobs<'a> {
+/// The graph of one object, with sound jobs in the place of broken ones.
+struct Graph<'a> {
     source: &'a Source,
     document: &'a Document,
     jobs: BTreeMap<String, Job>,
     findings: Vec<Finding>,
 }
 
-impl<'a> Jobs<'a> {
+impl<'a> Graph<'a> {
     fn new(source: &'a Source, document: &'a Document, judged: &[Finding]) -> Self {
         let mut jobs = BTreeMap::new();
         let written = document.value["spec"]["jobs"].as_object();
@@ -70,7 +71,8 @@ impl<'a> Jobs<'a> {
 
     fn check(mut self) -> Vec<Finding> {
         self.edges();
-        self.graph();
+        self.problems();
+        self.unsupported();
         let (lint, inputs) = self.lint();
         let judge = Judge {
             source: self.source,
@@ -104,7 +106,10 @@ impl<'a> Jobs<'a> {
                     let (job, need) = (name.clone(), need.clone());
                     ("K020", Problem::UnknownNeed { job, need })
                 };
-                let others = names.iter().map(String::as_str).filter(|other| other != name);
+                let others = names
+                    .iter()
+                    .map(String::as_str)
+                    .filter(|other| other != name);
                 let help = if code == "K020" {
                     meant(need, others)
                 } else {
@@ -118,7 +123,7 @@ impl<'a> Jobs<'a> {
     }
 
     /// Reports one problem after the other, replacing the job that has it.
-    fn graph(&mut self) {
+    fn problems(&mut self) {
         while let Err(invalid) = graph::validate(&self.jobs) {
             let code = code(&invalid.problem);
             let path = path(self.document, &invalid.location);
@@ -128,6 +133,41 @@ impl<'a> Jobs<'a> {
             if !self.replace(&invalid) {
                 return;
             }
+        }
+    }
+
+    /// Reports what the engine of this version would refuse when the run starts.
+    fn unsupported(&mut self) {
+        let mut problems = Vec::new();
+        for (name, job) in &self.jobs {
+            if let Some(workflow) = &job.uses {
+                let (job, workflow) = (name.clone(), workflow.clone());
+                let problem = Problem::CallUnsupported { job, workflow };
+                problems.push(problem.at(Location::job(name).field("uses")));
+            }
+            for step in &job.steps {
+                let location = Location::job(name).step(&step.name);
+                let (job, step_name) = (name.clone(), step.name.clone());
+                if let Some(action) = &step.uses {
+                    let problem = Problem::ActionUnsupported {
+                        job,
+                        step: step_name,
+                        action: action.clone(),
+                    };
+                    problems.push(problem.at(location.field("uses")));
+                } else if !step.artifacts.is_empty() {
+                    let problem = Problem::ArtifactsUnsupported {
+                        job,
+                        step: step_name,
+                    };
+                    problems.push(problem.at(location.field("artifacts")));
+                }
+            }
+        }
+        for invalid in problems {
+            let place = place(self.source, self.document, &invalid.location);
+            let said = invalid.problem.to_string();
+            self.findings.push(self.source.error("K000", said, place));
         }
     }
 
@@ -231,6 +271,10 @@ pub(super) fn code(problem: &Problem) -> &'static str {
         Problem::UnknownNeed { .. } => "K020",
         Problem::Cycle(_) => "K022",
         Problem::ActionStepNotRun(_) => "K045",
+        Problem::Shape { rule, .. } if rule.contains("steps and uses") => "K010",
+        Problem::Shape { rule, .. } if rule.contains("run and uses") => "K011",
+        Problem::Shape { rule, .. } if rule.contains("with only together") => "K012",
+        Problem::Shape { rule, .. } if rule.contains("args, env or artifacts") => "K013",
         Problem::Name { .. } | Problem::Shape { .. } | Problem::Limit { .. } => "K005",
         Problem::Expression { .. } => "K036",
         Problem::OutputName(_) => "K063",

@@ -50,7 +50,7 @@ pub struct Known {
 
 /// Parses a file of one or several documents.
 ///
-/// `name` appears nowhere in the result except through [`Manifest::name`].
+/// `name` is only kept for [`Manifest::name`]; nothing is read from a file.
 ///
 /// # Errors
 ///

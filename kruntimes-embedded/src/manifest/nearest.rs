@@ -67,10 +67,8 @@ fn distance(a: &[char], b: &[char]) -> usize {
             let mut best = (rows[here - width] + 1)
                 .min(rows[here - 1] + 1)
                 .min(rows[here - width - 1] + same);
-            let swapped = row > 1
-                && column > 1
-                && a[row - 1] == b[column - 2]
-                && a[row - 2] == b[column - 1];
+            let swapped =
+                row > 1 && column > 1 && a[row - 1] == b[column - 2] && a[row - 2] == b[column - 1];
             if swapped {
                 best = best.min(rows[here - 2 * width - 2] + 1);
             }

@@ -163,7 +163,9 @@ impl Located<'_> {
         let mut node = self.node;
         loop {
             node = match &node.content {
-                Content::Mapping(members) if !members.is_empty() => return members[0].0.span.clone(),
+                Content::Mapping(members) if !members.is_empty() => {
+                    return members[0].0.span.clone();
+                }
                 Content::Sequence(elements) if !elements.is_empty() => &elements[0],
                 Content::Mapping(_) | Content::Sequence(_) | Content::Scalar { .. } => {
                     return node.span.clone();

@@ -107,7 +107,11 @@ fn metadata(source: &Source, document: &Document) -> Vec<Finding> {
         }
     } else if !matches!(document.kind(), "Run" | "WorkflowRun") {
         let said = "metadata.name: Required value";
-        let place = if metadata.is_object() { "metadata" } else { "kind" };
+        let place = if metadata.is_object() {
+            "metadata"
+        } else {
+            "kind"
+        };
         findings.push(source.error("K004", said, document.key_place(place)));
     }
     if let Some(namespace) = text("namespace")
@@ -165,7 +169,10 @@ mod tests {
         for (message, want) in [
             ("Invalid value: {\"a\":[1]}: too bad", "too bad"),
             ("Invalid value: \"object\": too bad", "too bad"),
-            ("Invalid value: \"x\": too bad", "Invalid value: \"x\": too bad"),
+            (
+                "Invalid value: \"x\": too bad",
+                "Invalid value: \"x\": too bad",
+            ),
             ("Required value", "Required value"),
         ] {
             assert_eq!(without_object(message), want);

@@ -143,10 +143,16 @@ mod tests {
         for known in definitions() {
             known.compiled();
             let top = known.members_at(&[]);
-            assert!(top.contains(&"spec") && top.contains(&"metadata"), "{top:?}");
+            assert!(
+                top.contains(&"spec") && top.contains(&"metadata"),
+                "{top:?}"
+            );
         }
         let path = ["spec", "jobs", "any"].map(|name| Segment::Field(name.to_owned()));
         let job = definition("WorkflowRun").unwrap().members_at(&path);
-        assert!(job.contains(&"runs-on") && job.contains(&"needs"), "{job:?}");
+        assert!(
+            job.contains(&"runs-on") && job.contains(&"needs"),
+            "{job:?}"
+        );
     }
 }

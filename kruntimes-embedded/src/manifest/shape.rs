@@ -91,10 +91,11 @@ impl Shaper<'_> {
             "integer" => text
                 .parse::<i64>()
                 .map_or_else(|_| Value::from(text), Value::from),
-            "number" => text.parse::<f64>().ok().and_then(Number::from_f64).map_or_else(
-                || Value::from(text),
-                Value::Number,
-            ),
+            "number" => text
+                .parse::<f64>()
+                .ok()
+                .and_then(Number::from_f64)
+                .map_or_else(|| Value::from(text), Value::Number),
             "boolean" => self.boolean(node, text, path),
             _ => Value::from(text),
         }
@@ -102,7 +103,10 @@ impl Shaper<'_> {
 
     fn no_value(&mut self, node: &Node, wanted: &str, path: &str) -> Value {
         let (value, write) = match wanted {
-            "string" => (Value::from(""), "`\"\"` for an empty text, or quote the word"),
+            "string" => (
+                Value::from(""),
+                "`\"\"` for an empty text, or quote the word",
+            ),
             "object" => (Value::Object(Map::new()), "`{}`"),
             "array" => (Value::Array(Vec::new()), "`[]`"),
             _ => (Value::Null, "a value"),
@@ -208,7 +212,7 @@ mod tests {
     use serde_json::json;
 
     use super::super::compose::compose;
-    use super::super::schema::definition;
+    use super::super::schema::{Definition, definition};
     use super::*;
 
     fn shaped(text: &str) -> (Value, Vec<String>) {
@@ -219,7 +223,7 @@ mod tests {
             document: 0,
             findings: Vec::new(),
         };
-        let root = definition("WorkflowRun").map(|known| known.root());
+        let root = definition("WorkflowRun").map(Definition::root);
         let value = shaper.shape(&node, root, "");
         let said = shaper.findings.iter().map(|finding| {
             format!(
@@ -257,7 +261,12 @@ mod tests {
         let (_, findings) = shaped(
             "spec:\n  cancelRequested: yes\n  jobs:\n    j:\n      needs:\n      steps:\n      - name: s\n        env:\n          A:\n          B: ~\n",
         );
-        insta::assert_snapshot!(findings.join("\n"), @"");
+        insta::assert_snapshot!(findings.join("\n"), @r#"
+        2:20 spec.cancelRequested is `yes` where a boolean is wanted; write `true`
+        5:11 spec.jobs.j.needs has no value where an array is wanted; write `[]`, or leave the field out
+        9:11 spec.jobs.j.steps[0].env.A has no value where a string is wanted; write `""` for an empty text, or quote the word, or leave the field out
+        10:14 spec.jobs.j.steps[0].env.B has no value where a string is wanted; write `""` for an empty text, or quote the word, or leave the field out
+        "#);
     }
 
     #[test]

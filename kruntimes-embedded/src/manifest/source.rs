@@ -45,13 +45,26 @@ impl Source {
         &self.text[start..end]
     }
 
+    /// Returns a line without its end; lines are counted from one.
+    pub(super) fn line(&self, line: usize) -> &str {
+        self.text
+            .lines()
+            .nth(line.saturating_sub(1))
+            .unwrap_or_default()
+    }
+
     pub(super) fn finding(
         &self,
         severity: Severity,
         code: &'static str,
         message: impl Into<String>,
-        place: Place,
+        mut place: Place,
     ) -> Finding {
+        place.span.start = self.text.floor_char_boundary(place.span.start);
+        place.span.end = self
+            .text
+            .ceil_char_boundary(place.span.end)
+            .max(place.span.start);
         let (line, column) = self.position(place.span.start);
         Finding {
             severity,
@@ -93,6 +106,6 @@ mod tests {
             assert_eq!(source.position(byte), want, "{byte}");
         }
         assert_eq!(source.slice(&(2..6)), "äö");
-        assert_eq!(source.slice(&(7..99)), " x\n"[..].trim_start_matches(' '));
+        assert_eq!(source.slice(&(7..99)), " x\n");
     }
 }
