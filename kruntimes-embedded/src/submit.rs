@@ -136,12 +136,14 @@ pub(crate) async fn create(client: &Client, object: Value) -> Result<DynamicObje
         })?;
     let namespace = object.namespace().unwrap_or_else(|| NAMESPACE.to_owned());
     object.metadata.namespace = Some(namespace.clone());
-    let created = api(client, &kind, &namespace)?.create(&PostParams::default(), &object);
-    created.await.map_err(|source| SubmitError::Refused {
-        kind,
-        name: object.name_any(),
-        source: Box::new(source),
-    })
+    let api = api(client, &kind, &namespace)?;
+    api.create(&PostParams::default(), &object)
+        .await
+        .map_err(|source| SubmitError::Refused {
+            kind,
+            name: object.name_any(),
+            source: Box::new(source),
+        })
 }
 
 /// Patches one object of a known kind.
@@ -152,8 +154,8 @@ pub(crate) async fn patch(
     patch: Value,
 ) -> Result<(), SubmitError> {
     let api = api(client, kind, NAMESPACE)?;
-    let patched = api.patch(name, &PatchParams::default(), &Patch::Merge(patch));
-    patched
+    let parameters = PatchParams::default();
+    api.patch(name, &parameters, &Patch::Merge(patch))
         .await
         .map(drop)
         .map_err(|source| SubmitError::Refused {
