@@ -8,6 +8,7 @@
 
 pub mod cache;
 pub mod clock;
+pub mod crd_files;
 pub mod patch;
 pub mod queue;
 pub mod runtime;

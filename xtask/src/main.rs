@@ -1,23 +1,85 @@
 //! Repository rules and generators, as ordinary Rust.
 
+mod arrows;
+mod crds;
 mod proto;
+mod root;
+mod tidy;
 
 use std::error::Error;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
+
+/// The commands and what they do, in the order of the help text.
+const COMMANDS: [(&str, &str); 4] = [
+    ("arrows", "compare the dependencies with the allowed arrows"),
+    ("crds [--check]", "write the CRD files of the chart"),
+    ("proto [--check]", "write the protocol stubs"),
+    ("tidy", "check the house rules that no compiler knows"),
+];
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let check = words.iter().any(|word| word == "--check");
-    let end: Result<(), Box<dyn Error>> = match words.first().map(String::as_str) {
-        Some("proto") => proto::run(check).map_err(Into::into),
-        Some(_) | None => Err("usage: cargo xtask proto [--check]".into()),
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let end: Result<(), Box<dyn Error>> = match words.as_slice() {
+        ["arrows"] => arrows::run().map_err(Into::into),
+        ["crds", rest @ ..] if is_check(rest) => crds::run(!rest.is_empty()).map_err(Into::into),
+        ["proto", rest @ ..] if is_check(rest) => proto::run(!rest.is_empty()).map_err(Into::into),
+        ["tidy"] => tidy::run().map_err(Into::into),
+        ["help" | "-h" | "--help"] => {
+            let _ = io::stdout().write_all(help().as_bytes());
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            let _ = io::stderr().write_all(help().as_bytes());
+            return ExitCode::from(2);
+        }
     };
     match end {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            use std::io::Write as _;
-            let _ = writeln!(std::io::stderr(), "error: {error}");
+            let _ = writeln!(io::stderr(), "error: {}", chain(error.as_ref()));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Nothing, or only `--check`.
+fn is_check(rest: &[&str]) -> bool {
+    matches!(rest, [] | ["--check"])
+}
+
+fn help() -> String {
+    let lines: String = COMMANDS
+        .iter()
+        .map(|(command, what)| format!("  {command:<18}{what}\n"))
+        .collect();
+    format!("usage: cargo xtask <command>\n\n{lines}")
+}
+
+/// The error and its causes on one line.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| (*error).source());
+    let texts: Vec<String> = causes.map(ToString::to_string).collect();
+    texts.join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_lists_every_command() {
+        for name in ["arrows", "crds", "proto", "tidy"] {
+            assert!(help().contains(&format!("\n  {name}")), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_check_may_follow_a_generator() {
+        assert!(is_check(&[]));
+        assert!(is_check(&["--check"]));
+        assert!(!is_check(&["--chekc"]));
+        assert!(!is_check(&["--check", "--check"]));
     }
 }

@@ -47,8 +47,9 @@ pub fn all() -> Vec<CustomResourceDefinition> {
     .collect()
 }
 
-/// Takes away the `null` that the derive allows for `status`.
+/// Names the list kind, and takes away the `null` that the derive allows for `status`.
 fn finished(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    crd.spec.names.list_kind = Some(format!("{}List", crd.spec.names.kind));
     let schemas = crd
         .spec
         .versions
