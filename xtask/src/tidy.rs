@@ -57,7 +57,7 @@ fn lines(findings: &[Finding]) -> String {
 /// Fails when a file cannot be read, or with everything that is untidy.
 pub(crate) fn run() -> Result<(), Error> {
     let root = root::path();
-    let mut findings = Vec::new();
+    let mut texts = Vec::new();
     for path in root::files(&root)? {
         let ending = path.extension().and_then(|ending| ending.to_str());
         if !ending.is_some_and(|ending| TEXT_ENDINGS.contains(&ending)) {
@@ -65,8 +65,10 @@ pub(crate) fn run() -> Result<(), Error> {
         }
         let text = fs::read(&path).map_err(root::Error::at(&path))?;
         let shown = path.strip_prefix(&root).unwrap_or(&path).to_string_lossy();
-        findings.extend(check(&shown, &String::from_utf8_lossy(&text)));
+        let text = String::from_utf8_lossy(&text).into_owned();
+        texts.push((shown.into_owned(), text));
     }
+    let findings = check_all(&texts);
     if findings.is_empty() {
         Ok(())
     } else {
@@ -74,10 +76,50 @@ pub(crate) fn run() -> Result<(), Error> {
     }
 }
 
-/// What is untidy in one file. `path` is relative to the root.
-fn check(path: &str, text: &str) -> Vec<Finding> {
+/// What is untidy in files, given with their paths relative to the root.
+fn check_all(texts: &[(String, String)]) -> Vec<Finding> {
+    let modules = texts
+        .iter()
+        .flat_map(|(path, text)| test_modules(path, text));
+    let modules: Vec<String> = modules.collect();
+    let found = texts.iter().flat_map(|(path, text)| {
+        let is_test = modules.iter().any(|module| {
+            let rest = path.strip_prefix(module.as_str());
+            rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+        });
+        check(
+            path,
+            text,
+            is_test || path.split('/').any(|part| part == "tests"),
+        )
+    });
+    found.collect()
+}
+
+/// Modules in files of their own that only tests compile, as paths without ending.
+fn test_modules(path: &str, text: &str) -> Vec<String> {
+    let Some(file) = path.strip_suffix(".rs") else {
+        return Vec::new();
+    };
+    let (parent, name) = file.rsplit_once('/').unwrap_or(("", file));
+    let directory = if ["mod", "lib", "main"].contains(&name) {
+        parent
+    } else {
+        file
+    };
+    let lines: Vec<&str> = text.lines().collect();
+    let gated = lines
+        .windows(2)
+        .filter(|pair| pair[0] == "#[cfg(test)]")
+        .filter_map(|pair| pair[1].strip_prefix("mod ")?.strip_suffix(';'));
+    gated.map(|name| format!("{directory}/{name}")).collect()
+}
+
+/// What is untidy in one file.
+fn check(path: &str, text: &str, is_test: bool) -> Vec<Finding> {
     let mut report = Report {
         path,
+        is_test,
         findings: Vec::new(),
     };
     report.places(text);
@@ -93,12 +135,6 @@ fn check(path: &str, text: &str) -> Vec<Finding> {
 
 fn is_generated(path: &str) -> bool {
     path.split('/').any(|part| part == "generated")
-}
-
-/// The whole file serves tests.
-fn is_test(path: &str) -> bool {
-    let mut parts = path.split('/');
-    path.ends_with("/tests.rs") || parts.any(|part| part == "tests")
 }
 
 /// Number of lines before the test module.
@@ -117,6 +153,8 @@ fn product_lines(text: &str) -> usize {
 
 struct Report<'a> {
     path: &'a str,
+    /// The whole file serves tests.
+    is_test: bool,
     findings: Vec<Finding>,
 }
 
@@ -166,7 +204,7 @@ impl Report<'_> {
 
     fn size(&mut self, text: &str) {
         let lines = product_lines(text);
-        if lines > FILE_MAX_LINES && !is_test(self.path) {
+        if lines > FILE_MAX_LINES && !self.is_test {
             self.add(
                 0,
                 format!("{lines} lines without tests, limit {FILE_MAX_LINES}"),
@@ -190,11 +228,7 @@ impl Report<'_> {
 
     /// A test on a paused clock may sleep: that costs no time.
     fn waiting(&mut self, text: &str) {
-        let skip = if is_test(self.path) {
-            0
-        } else {
-            product_lines(text)
-        };
+        let skip = if self.is_test { 0 } else { product_lines(text) };
         let asleep = |module: &str| format!("{module}::{}(", "sleep");
         self.add_where(text, skip, &asleep("thread"), "a test does not sleep");
         let paused = ["start_paused", "time::pause("];
@@ -209,7 +243,15 @@ mod tests {
     use super::*;
 
     fn found(path: &str, text: &str) -> Vec<String> {
-        check(path, text).iter().map(ToString::to_string).collect()
+        found_in(&[(path, text)])
+    }
+
+    fn found_in(files: &[(&str, &str)]) -> Vec<String> {
+        let files: Vec<(String, String)> = files
+            .iter()
+            .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
+            .collect();
+        check_all(&files).iter().map(ToString::to_string).collect()
     }
 
     fn call(name: &str, end: &str) -> String {
@@ -235,6 +277,19 @@ mod tests {
         );
         assert!(found("a/tests/it/b.rs", &gated).is_empty());
         assert!(found("a/src/generated/b.rs", &gated).is_empty());
+    }
+
+    #[test]
+    fn modules_of_tests_are_no_product() {
+        let long = format!("//! A.\n{}", "fn f() {}\n".repeat(600));
+        let gate = "//! A.\n#[cfg(test)]\nmod laws;\n";
+        assert_eq!(found("a/src/b/laws.rs", &long).len(), 1);
+        for parent in ["a/src/b.rs", "a/src/b/mod.rs"] {
+            let files = [(parent, gate), ("a/src/b/laws.rs", long.as_str())];
+            assert!(found_in(&files).is_empty(), "{parent}");
+        }
+        let other = [("a/src/c.rs", gate), ("a/src/b/laws.rs", long.as_str())];
+        assert_eq!(found_in(&other).len(), 1);
     }
 
     #[test]

@@ -13,6 +13,7 @@
 mod action;
 mod artifact;
 mod run;
+mod run_status;
 mod runtime;
 mod workflow;
 mod workflow_run;
@@ -21,6 +22,7 @@ mod workspace;
 pub use action::*;
 pub use artifact::*;
 pub use run::*;
+pub use run_status::*;
 pub use runtime::*;
 pub use workflow::*;
 pub use workflow_run::*;

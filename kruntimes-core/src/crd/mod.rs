@@ -14,7 +14,11 @@ pub(crate) mod workflow;
 pub(crate) mod workflow_run;
 pub(crate) mod workspace;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use std::collections::BTreeMap;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
 use kube::CustomResourceExt as _;
 
 pub use crate::api::{Action, PersistentWorkspace, Run, Runtime, Workflow, WorkflowRun};
@@ -47,22 +51,27 @@ pub fn all() -> Vec<CustomResourceDefinition> {
     .collect()
 }
 
-/// Names the list kind, and takes away the `null` that the derive allows for `status`.
+/// Names the list kind, and takes away the `null` that the derive allows in places.
 fn finished(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     crd.spec.names.list_kind = Some(format!("{}List", crd.spec.names.kind));
-    let schemas = crd
-        .spec
-        .versions
-        .iter_mut()
-        .filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
-    for schema in schemas {
-        let status = schema
-            .properties
-            .as_mut()
-            .and_then(|properties| properties.get_mut("status"));
-        if let Some(status) = status {
-            status.nullable = None;
+    for version in &mut crd.spec.versions {
+        let schema = version.schema.as_mut();
+        if let Some(schema) = schema.and_then(|schema| schema.open_api_v3_schema.as_mut()) {
+            without_null(schema);
         }
     }
     crd
+}
+
+fn without_null(schema: &mut JSONSchemaProps) {
+    schema.nullable = None;
+    for property in schema.properties.iter_mut().flat_map(BTreeMap::values_mut) {
+        without_null(property);
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(inner)) = &mut schema.additional_properties {
+        without_null(inner);
+    }
+    if let Some(JSONSchemaPropsOrArray::Schema(inner)) = &mut schema.items {
+        without_null(inner);
+    }
 }

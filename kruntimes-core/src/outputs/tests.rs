@@ -75,7 +75,8 @@ fn n_130_each_limit_holds_to_the_byte() {
             "OutputsTooLarge"
         )
     );
-    let many: String = (0..64).map(|n| format!("k{n}=1\n")).collect();
+    let lines: Vec<String> = (0..64).map(|n| format!("k{n}=1\n")).collect();
+    let many = lines.concat();
     assert_eq!(read(&many).unwrap().len(), 64);
     assert_eq!(read(&format!("{many}k0=2\n")).unwrap()["k0"], "2");
     assert_eq!(

@@ -1,5 +1,7 @@
 //! The definitions, judged the way an API server judges them: compiled, then applied to objects.
 
+use std::sync::LazyLock;
+
 use kruntimes_apiserver::schema::KindSchema;
 use serde_json::json;
 
@@ -8,12 +10,18 @@ use super::*;
 mod refused;
 mod updates;
 
-/// Compiles the definition of `kind`, which checks structure, patterns, rules and defaults.
-fn schema(kind: &str) -> KindSchema {
-    let all = crd::all();
-    let found = all.iter().find(|crd| crd.spec.names.kind == kind);
-    KindSchema::compile(found.unwrap(), "v1alpha1")
-        .unwrap_or_else(|error| panic!("{kind}: {error}"))
+/// The compiled definition of `kind`. Compiling checks structure, patterns, rules and defaults.
+fn schema(kind: &str) -> &'static KindSchema {
+    static ALL: LazyLock<BTreeMap<String, KindSchema>> = LazyLock::new(|| {
+        let compiled = crd::all().into_iter().map(|crd| {
+            let kind = crd.spec.names.kind.clone();
+            let schema = KindSchema::compile(&crd, "v1alpha1");
+            let schema = schema.unwrap_or_else(|error| panic!("{kind}: {error}"));
+            (kind, schema)
+        });
+        compiled.collect()
+    });
+    &ALL[kind]
 }
 
 fn object(kind: &str, spec: &Value) -> Value {
@@ -44,11 +52,11 @@ fn judged(schema: &KindSchema, mut object: Value, old: Option<Value>) -> Vec<Str
 }
 
 fn created(kind: &str, spec: &Value) -> Vec<String> {
-    judged(&schema(kind), object(kind, spec), None)
+    judged(schema(kind), object(kind, spec), None)
 }
 
 fn updated(kind: &str, old: &Value, new: &Value) -> Vec<String> {
-    judged(&schema(kind), object(kind, new), Some(object(kind, old)))
+    judged(schema(kind), object(kind, new), Some(object(kind, old)))
 }
 
 /// Merges `more` into a copy of `base`; null removes.
@@ -209,7 +217,7 @@ fn examples_of_the_reference_are_accepted_and_read() {
         let schema = schema(&kind);
         assert_eq!(schema.prune(&mut object), Vec::<String>::new(), "{text}");
         assert_eq!(
-            judged(&schema, object.clone(), None),
+            judged(schema, object.clone(), None),
             Vec::<String>::new(),
             "{text}"
         );
@@ -257,6 +265,45 @@ fn defaults_are_those_of_the_reference() {
     assert_eq!(runtime["replicas"], 1);
     let action = filled("Action", json!({ "inputs": { "a": {} }, "steps": [] }));
     assert_eq!(action["inputs"]["a"], json!({ "type": "string" }));
+}
+
+#[test]
+fn what_the_builders_build_is_accepted() {
+    use kruntimes_core::testing::{a_call, a_job, a_run, a_step, a_workflow_run};
+
+    for run in [
+        a_run(),
+        a_run().serving("main.handle").requesting("gpu", "2"),
+        a_run().in_session().draining().lasting("90s"),
+        a_run()
+            .near("a", "b")
+            .away_from("c", "d")
+            .trying(3)
+            .in_workspace("w"),
+        a_run().with_env("A", "1").kept_for(5).cancelled(),
+    ] {
+        let spec = serde_json::to_value(run.build()).unwrap();
+        assert_eq!(created("Run", &spec), Vec::<String>::new(), "{spec}");
+    }
+    let run = a_workflow_run()
+        .with("a", a_job().yielding("x", "${{ steps.main.outputs.x }}"))
+        .with("b", a_call("w").given("i", "1").after("a"))
+        .with(
+            "c",
+            a_job().with(a_step("s").calling("act").given("i", "1")),
+        )
+        .with(
+            "d",
+            a_job()
+                .after("a")
+                .with(a_step("s").staging("jobs.a.artifacts.x", "x")),
+        );
+    let spec = serde_json::to_value(run.build()).unwrap();
+    assert_eq!(
+        created("WorkflowRun", &spec),
+        Vec::<String>::new(),
+        "{spec}"
+    );
 }
 
 /// Note 18, and T1 to T7 look at few fields: everything else survives.

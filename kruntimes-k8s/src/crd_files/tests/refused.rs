@@ -6,11 +6,11 @@ use super::*;
 fn refuses(kind: &str, base: &Value, cases: &[(&str, Value, &str)]) {
     let schema = schema(kind);
     assert_eq!(
-        judged(&schema, object(kind, base), None),
+        judged(schema, object(kind, base), None),
         Vec::<String>::new()
     );
     for (rule, change, want) in cases {
-        let errors = judged(&schema, object(kind, &with(base, change)), None);
+        let errors = judged(schema, object(kind, &with(base, change)), None);
         assert!(
             errors.iter().any(|error| error.contains(want)),
             "{rule}: {change} gives {errors:?}, not {want:?}"
@@ -21,7 +21,7 @@ fn refuses(kind: &str, base: &Value, cases: &[(&str, Value, &str)]) {
 fn accepts(kind: &str, base: &Value, changes: &[Value]) {
     let schema = schema(kind);
     for change in changes {
-        let errors = judged(&schema, object(kind, &with(base, change)), None);
+        let errors = judged(schema, object(kind, &with(base, change)), None);
         assert_eq!(errors, Vec::<String>::new(), "{change}");
     }
 }
@@ -588,7 +588,7 @@ fn r15_and_conditions_hold_for_status_too() {
     let judge = |status: Value| {
         let mut object = object("Run", &task());
         object["status"] = status;
-        judged(&schema, object, None)
+        judged(schema, object, None)
     };
     assert_eq!(
         judge(json!({})),

@@ -175,7 +175,7 @@ fn the_pod_of_a_workspace_never_changes_once_set() {
         }
         object
     };
-    let judge = |old, new| judged(&schema, bound(new), Some(bound(old))).is_empty();
+    let judge = |old, new| judged(schema, bound(new), Some(bound(old))).is_empty();
     assert!(judge(None, Some("a")));
     assert!(judge(Some("a"), Some("a")));
     assert!(!judge(Some("a"), Some("b")));
