@@ -50,11 +50,8 @@ fn is_check(rest: &[&str]) -> bool {
 }
 
 fn help() -> String {
-    let lines: String = COMMANDS
-        .iter()
-        .map(|(command, what)| format!("  {command:<18}{what}\n"))
-        .collect();
-    format!("usage: cargo xtask <command>\n\n{lines}")
+    let lines = COMMANDS.map(|(command, what)| format!("  {command:<18}{what}\n"));
+    format!("usage: cargo xtask <command>\n\n{}", lines.concat())
 }
 
 /// The error and its causes on one line.

@@ -124,7 +124,8 @@ fn check(path: &str, text: &str, is_test: bool) -> Vec<Finding> {
     };
     report.places(text);
     report.name();
-    if path.ends_with(".rs") && !is_generated(path) {
+    let is_rust = Path::new(path).extension().is_some_and(|e| e == "rs");
+    if is_rust && !is_generated(path) {
         report.size(text);
         report.header(text);
         report.stubs(text);
