@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use crate::capture::Capture;
 use crate::process::{Exit, Group, Pipes};
 
-/// How long output that is already in the pipe may take to be read once the group is gone.
-const DRAIN: Duration = Duration::from_millis(250);
+/// Most that the last reading takes in: what a pipe can hold. Bounds it while an escaped descendant writes.
+const PIPE_MAX_BYTES: usize = 1 << 20;
 
 const READ_BYTES: usize = 32 * 1024;
 
@@ -185,17 +185,17 @@ impl Run {
                 self.ended.send_replace(true);
             }
             (Some(why @ (Stop::Cancelled | Stop::Timeout | Stop::Shutdown)), _) => {
-                self.conclude(ExecutionState::Failed, -1, why.message().to_owned())
+                self.conclude(ExecutionState::Failed, -1, why.message().to_owned());
             }
             (None, Ok(Exit::Code(0))) => self.conclude(ExecutionState::Succeeded, 0, String::new()),
             (None, Ok(Exit::Code(code))) => {
-                self.conclude(ExecutionState::Failed, code, String::new())
+                self.conclude(ExecutionState::Failed, code, String::new());
             }
             (None, Ok(Exit::Signal(name))) => {
                 self.conclude(ExecutionState::Failed, -1, format!("killed by {name}"));
             }
             (None, Err(error)) => {
-                self.conclude(ExecutionState::Failed, -1, format!("wait: {error}"))
+                self.conclude(ExecutionState::Failed, -1, format!("wait: {error}"));
             }
         }
     }
@@ -218,9 +218,20 @@ pub(crate) async fn drive(
     terms: Terms,
     shutdown: CancellationToken,
 ) {
+    let gone = CancellationToken::new();
     let mut readers = JoinSet::new();
-    readers.spawn(read(Arc::clone(&run), pipes.stdout, |run| &run.stdout));
-    readers.spawn(read(Arc::clone(&run), pipes.stderr, |run| &run.stderr));
+    readers.spawn(read(
+        Arc::clone(&run),
+        pipes.stdout,
+        |run| &run.stdout,
+        gone.clone(),
+    ));
+    readers.spawn(read(
+        Arc::clone(&run),
+        pipes.stderr,
+        |run| &run.stderr,
+        gone.clone(),
+    ));
     let mut asked = run.stop.subscribe();
     let stop = tokio::select! {
         biased;
@@ -232,10 +243,9 @@ pub(crate) async fn drive(
     // An end that came first stands, whatever was asked at the same time (N-224).
     let stop = stop.filter(|_| !group.has_ended());
     let exit = group.end(terms.grace).await;
-    let drained = async { while readers.join_next().await.is_some() {} };
-    // An escaped descendant may hold the pipe for ever; what is in it has been read by then.
-    let _ = tokio::time::timeout(DRAIN, drained).await;
-    readers.abort_all();
+    // An escaped descendant may hold the pipes for ever, so their end is not waited for.
+    gone.cancel();
+    while readers.join_next().await.is_some() {}
     run.conclude_with(exit, stop);
 }
 
@@ -246,24 +256,39 @@ async fn limit(timeout: Option<Duration>) {
     }
 }
 
-/// Reads one stream to its end; what does not fit is read all the same (N-222).
-async fn read(run: Arc<Run>, pipe: pipe::Receiver, stream: fn(&Run) -> &Capture) {
-    let mut buffer = Vec::new();
-    loop {
-        if pipe.readable().await.is_err() {
-            return;
+/// Reads one stream to its end, or until nothing is left in it once the group is `gone`.
+///
+/// What does not fit is read all the same (N-222).
+async fn read(
+    run: Arc<Run>,
+    pipe: pipe::Receiver,
+    stream: fn(&Run) -> &Capture,
+    gone: CancellationToken,
+) {
+    let take = |bytes: &[u8]| {
+        if stream(&run).push(bytes) {
+            run.tell_output();
         }
+    };
+    let mut buffer = Vec::new();
+    while let Some(Ok(())) = gone.run_until_cancelled(pipe.readable()).await {
         // Memory is taken when there is something to read, so silent executions cost none.
         buffer.resize(READ_BYTES, 0);
         match pipe.try_read(&mut buffer) {
             Ok(0) => return,
-            Ok(length) => {
-                if stream(&run).push(&buffer[..length]) {
-                    run.tell_output();
-                }
-            }
+            Ok(length) => take(&buffer[..length]),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(_) => return,
+        }
+    }
+    buffer.resize(READ_BYTES, 0);
+    let mut total = 0;
+    // Past tokio, which does not know yet of what arrived in this moment.
+    while let Ok(length @ 1..) = rustix::io::read(&pipe, &mut buffer) {
+        take(&buffer[..length]);
+        total += length;
+        if total >= PIPE_MAX_BYTES {
+            return;
         }
     }
 }

@@ -50,6 +50,9 @@ pub enum ServeError {
     /// The interpreter is missing.
     #[error("cannot find the interpreter")]
     Interpreter(#[source] io::Error),
+    /// The process cannot listen to the signals that stop it.
+    #[error("cannot listen to signals")]
+    Signals(#[source] io::Error),
     /// The transport broke.
     #[error("the server broke down")]
     Transport(#[source] tonic::transport::Error),
@@ -163,17 +166,18 @@ pub async fn serve(
     runtime: Arc<dyn RuntimeClient>,
     stopping: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
-    let service = Service::new(runtime);
+    let hang_up = CancellationToken::new();
+    let service = Service::new(runtime, hang_up.clone());
     let tasks =
         RuntimeServer::from_arc(Arc::clone(&service)).max_decoding_message_size(MAX_MESSAGE_BYTES);
     let router = tonic::transport::Server::builder()
         .add_service(tasks)
         .add_service(RuntimeEventsServer::from_arc(service));
-    let stopped = CancellationToken::new();
-    let hang_up = stopped.clone();
+    // Covers this future being dropped as well: open calls belong to the tasks of their connections.
+    let hanging_up = hang_up.clone().drop_guard();
     let stopping = async move {
         stopping.await;
-        stopped.cancel();
+        drop(hanging_up);
     };
     let late = async move {
         hang_up.cancelled().await;

@@ -1,3 +1,25 @@
-//! Placeholder; the binary is being written.
+//! A Runtime Server in a process of its own.
 
-fn main() {}
+mod args;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use kruntimes_runtime::process::own_all_children;
+use kruntimes_runtime::server::{ServeError, serve_supervisor};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let args = args::Args::parse();
+    args.set_up_process();
+    own_all_children();
+    args::exit_code(run(&args).await)
+}
+
+async fn run(args: &args::Args) -> Result<(), ServeError> {
+    let shutdown = args::stop_signals().map_err(ServeError::Signals)?;
+    let supervisor = args.config().supervisor()?;
+    let listener = args.listener().await?;
+    tracing::info!(endpoint = listener.endpoint(), "serving");
+    serve_supervisor(listener, supervisor, shutdown).await
+}

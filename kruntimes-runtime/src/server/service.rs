@@ -11,6 +11,7 @@ use kruntimes_proto::executor::v1;
 use kruntimes_proto::executor::v1::runtime_events_server::RuntimeEvents;
 use kruntimes_proto::executor::v1::runtime_server::Runtime;
 use kruntimes_proto::{ClientError, Execution, RuntimeClient};
+use tokio_util::sync::CancellationToken;
 use tonic::{Code, Request, Response, Status};
 
 use crate::capture::TRUNCATION_MARK;
@@ -23,28 +24,33 @@ const ENTRY_BYTES: usize = 64;
 
 pub(super) struct Service {
     runtime: Arc<dyn RuntimeClient>,
+    /// Ends open calls and streams, so that connections can close.
+    hang_up: CancellationToken,
 }
 
 impl Service {
-    pub(super) fn new(runtime: Arc<dyn RuntimeClient>) -> Arc<Self> {
-        Arc::new(Self { runtime })
+    pub(super) fn new(runtime: Arc<dyn RuntimeClient>, hang_up: CancellationToken) -> Arc<Self> {
+        Arc::new(Self { runtime, hang_up })
     }
-}
 
-/// Answers a panic with `Internal` instead of breaking the connection (N-217).
-async fn answer<T>(
-    call: impl Future<Output = Result<T, ClientError>>,
-) -> Result<Response<T>, Status> {
-    match AssertUnwindSafe(call).catch_unwind().await {
-        Ok(Ok(value)) => Ok(Response::new(value)),
-        Ok(Err(error)) => Err(error.into()),
-        Err(panic) => {
-            let cause = said(panic.as_ref());
-            tracing::error!(cause, "a call panicked");
-            Err(Status::new(
-                Code::Internal,
-                "the call failed inside the server",
-            ))
+    /// Answers a panic with `Internal` instead of breaking the connection (N-217).
+    async fn answer<T>(
+        &self,
+        call: impl Future<Output = Result<T, ClientError>>,
+    ) -> Result<Response<T>, Status> {
+        let call = AssertUnwindSafe(call).catch_unwind();
+        match self.hang_up.run_until_cancelled(call).await {
+            None => Err(Status::unavailable("the server is going away")),
+            Some(Ok(Ok(value))) => Ok(Response::new(value)),
+            Some(Ok(Err(error))) => Err(error.into()),
+            Some(Err(panic)) => {
+                let cause = said(panic.as_ref());
+                tracing::error!(cause, "a call panicked");
+                Err(Status::new(
+                    Code::Internal,
+                    "the call failed inside the server",
+                ))
+            }
         }
     }
 }
@@ -63,7 +69,7 @@ impl Runtime for Service {
     ) -> Result<Response<v1::ExecuteResponse>, Status> {
         let request = request.into_inner();
         let id = request.id.clone();
-        answer(async {
+        self.answer(async {
             self.runtime.execute(request.into()).await?;
             Ok(v1::ExecuteResponse { id })
         })
@@ -75,14 +81,15 @@ impl Runtime for Service {
         request: Request<v1::StatusRequest>,
     ) -> Result<Response<v1::StatusResponse>, Status> {
         let id = request.into_inner().id;
-        answer(async { Ok(self.runtime.status(&id).await?.into()) }).await
+        self.answer(async { Ok(self.runtime.status(&id).await?.into()) })
+            .await
     }
 
     async fn list(
         &self,
         _request: Request<v1::ListRequest>,
     ) -> Result<Response<v1::ListResponse>, Status> {
-        answer(async {
+        self.answer(async {
             let mut all = self.runtime.list().await?;
             shorten(&mut all, LIST_MAX_BYTES);
             let entries = all.into_iter().map(Into::into).collect();
@@ -96,7 +103,7 @@ impl Runtime for Service {
         request: Request<v1::CancelRequest>,
     ) -> Result<Response<v1::CancelResponse>, Status> {
         let id = request.into_inner().id;
-        answer(async {
+        self.answer(async {
             self.runtime.cancel(&id).await?;
             Ok(v1::CancelResponse {})
         })
@@ -108,7 +115,7 @@ impl Runtime for Service {
         request: Request<v1::ForgetRequest>,
     ) -> Result<Response<v1::ForgetResponse>, Status> {
         let id = request.into_inner().id;
-        answer(async {
+        self.answer(async {
             self.runtime.forget(&id).await?;
             Ok(v1::ForgetResponse {})
         })
@@ -119,7 +126,8 @@ impl Runtime for Service {
         &self,
         _request: Request<v1::HealthRequest>,
     ) -> Result<Response<v1::HealthResponse>, Status> {
-        answer(async { Ok(self.runtime.health().await?.into()) }).await
+        self.answer(async { Ok(self.runtime.health().await?.into()) })
+            .await
     }
 }
 
@@ -130,10 +138,12 @@ impl RuntimeEvents for Service {
         request: Request<v1::WatchRequest>,
     ) -> Result<Response<BoxStream<'static, Result<v1::WatchEvent, Status>>>, Status> {
         let ids = request.into_inner().ids;
-        answer(async {
+        self.answer(async {
             let events = self.runtime.watch(&ids).await?;
             let events = events.map(|event| event.map(Into::into).map_err(Into::into));
-            Ok(events.boxed())
+            Ok(events
+                .take_until(self.hang_up.clone().cancelled_owned())
+                .boxed())
         })
         .await
     }

@@ -147,7 +147,7 @@ pub(super) async fn escaping_entrypoints_are_invalid(subject: &Subject) {
         );
     }
     let mut outside = subject.request("escape", "exit 0");
-    outside.working_dir = "/".to_owned();
+    "/".clone_into(&mut outside.working_dir);
     let answer = subject.client.execute(outside).await;
     assert!(
         matches!(answer, Err(ClientError::InvalidArgument { .. })),

@@ -1,0 +1,144 @@
+//! Flags, logs, signals and exit codes of `runtime-server`.
+
+use std::error::Error as _;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use kruntimes_runtime::bash::Config;
+use kruntimes_runtime::server::{Listener, ServeError};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+const EXAMPLES: &str = "\
+Examples:
+  Serve Bash on the usual port, for the sidecar in the same Pod:
+      runtime-server --language bash
+
+  Serve on a unix socket below another work root:
+      runtime-server --language bash --socket /run/kruntimes/bash.sock --work-dir /srv/work
+
+  Give programs ten seconds to clean up when they are stopped:
+      runtime-server --language bash --termination-grace 10s";
+
+/// Runs programs for a kruntimes sidecar, over gRPC.
+///
+/// Stops on SIGTERM and SIGINT, together with everything it runs, within five seconds.
+#[derive(Debug, Parser)]
+#[command(name = "runtime-server", version, after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Language of the programs: `bash`.
+    #[arg(long, value_name = "LANGUAGE", value_parser = language)]
+    language: Language,
+
+    /// Port to listen on.
+    #[arg(long, default_value_t = 9091, conflicts_with = "socket")]
+    port: u16,
+
+    /// Address to listen on; the server asks nobody for a password, so think before you widen it.
+    #[arg(long, default_value = "127.0.0.1", conflicts_with = "socket")]
+    host: String,
+
+    /// Unix socket to listen on instead of a port.
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+
+    /// Directory that working directories must lie in.
+    #[arg(long, value_name = "PATH", default_value = "/workspace")]
+    work_dir: PathBuf,
+
+    /// Time between SIGTERM and SIGKILL for programs that are stopped.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "2s",
+        value_parser = duration,
+        visible_alias = "session-termination-grace"
+    )]
+    termination_grace: Duration,
+}
+
+/// Languages this build can serve.
+#[derive(Clone, Copy, Debug)]
+enum Language {
+    Bash,
+}
+
+fn language(text: &str) -> Result<Language, String> {
+    match text {
+        "bash" => Ok(Language::Bash),
+        "python" => Err("this build does not serve python, only bash".to_owned()),
+        _ => Err("expected `bash`".to_owned()),
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed: kruntimes_core::duration::Duration = text
+        .parse()
+        .map_err(|error: kruntimes_core::duration::ParseDurationError| error.to_string())?;
+    let nanos = u64::try_from(parsed.as_nanos()).map_err(|_| "a negative duration".to_owned())?;
+    Ok(Duration::from_nanos(nanos))
+}
+
+impl Args {
+    /// Sends logs to standard error, filtered by `RUST_LOG`.
+    pub(crate) fn set_up_process(&self) {
+        let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+        tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(io::stderr)
+            .init();
+    }
+
+    /// Turns the flags into what the library takes.
+    pub(crate) fn config(&self) -> Config {
+        match self.language {
+            Language::Bash => Config {
+                work_dir: self.work_dir.clone(),
+                termination_grace: self.termination_grace,
+            },
+        }
+    }
+
+    /// Binds the socket or port.
+    pub(crate) async fn listener(&self) -> Result<Listener, ServeError> {
+        match &self.socket {
+            Some(path) => Listener::unix(path),
+            None => Listener::tcp(&format!("{}:{}", self.host, self.port)).await,
+        }
+    }
+}
+
+/// Returns a token that SIGTERM or SIGINT cancels.
+pub(crate) fn stop_signals() -> io::Result<CancellationToken> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let token = CancellationToken::new();
+    let stop = token.clone().drop_guard();
+    tokio::spawn(async move {
+        let _stop = stop;
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    });
+    Ok(token)
+}
+
+/// Prints the story of an error once and maps it to a code.
+pub(crate) fn exit_code(end: Result<(), ServeError>) -> ExitCode {
+    let Err(error) = end else {
+        return ExitCode::SUCCESS;
+    };
+    let mut story = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        story = format!("{story}: {cause}");
+        source = cause.source();
+    }
+    tracing::error!("{story}");
+    ExitCode::FAILURE
+}
