@@ -1,12 +1,13 @@
 //! Watches, queue and workers of the scheduler.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::Pod as ApiPod;
 use kruntimes_core::crd::{Run as ApiRun, Runtime as ApiRuntime};
 use kruntimes_core::keys::LABEL_RUNTIME;
-use kruntimes_sched::{Book, Namespace, Profile, RunUid};
+use kruntimes_sched::{Book, Namespace, Pod, Profile, Run, RunUid};
 use kube::Client;
 use kube::runtime::watcher;
 
@@ -40,6 +41,16 @@ pub(super) struct Shell {
 pub(super) struct State {
     pub(super) book: Book,
     pub(super) pools: Pools,
+    /// Binds whose outcome nobody knows yet. Their places stay reserved, and
+    /// their Runs are read before anything else is done with them (S-86).
+    pub(super) unsettled: BTreeMap<ObjectKey, Placement>,
+}
+
+/// A Run and the Pod it was to be bound to.
+#[derive(Clone, Debug)]
+pub(super) struct Placement {
+    pub(super) run: Arc<Run>,
+    pub(super) pod: Arc<Pod>,
 }
 
 impl Shell {

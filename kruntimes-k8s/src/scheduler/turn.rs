@@ -17,7 +17,7 @@ use kube::api::{Api, Patch, PatchParams};
 use tokio::time::Instant;
 
 use super::recorder::{Outcome as Synced, Stage};
-use super::shell::Shell;
+use super::shell::{Placement, Shell};
 use super::{REEXAMINE_AFTER, seen, status};
 use crate::cache::ObjectKey;
 use crate::patch::status_patch;
@@ -44,10 +44,7 @@ enum Written {
 
 /// What one cycle leads to.
 enum Plan {
-    Bind {
-        run: Arc<Run>,
-        pod: Arc<Pod>,
-    },
+    Bind(Placement),
     Wait {
         message: String,
         condition: &'static str,
@@ -95,6 +92,9 @@ impl Shell {
     }
 
     async fn turn(&self, key: &ObjectKey) -> Result<Outcome, TurnError> {
+        if self.state().unsettled.contains_key(key) {
+            return self.settle(key).await;
+        }
         let Some(object) = self.observed(key) else {
             return Ok(Outcome::Done);
         };
@@ -109,16 +109,22 @@ impl Shell {
             }
             Gate::Backoff(left) => {
                 let told = status::backing_off(&current(&object), now);
-                self.tell(&object, told, left.to_std()).await
+                let turn = self.tell(&object, told, left.to_std());
+                self.timed(&object.spec.runtime, turn).await
             }
             Gate::Cycle(request) => {
-                let start = Instant::now();
-                let outcome = self.cycle(&object, request, now).await;
-                let took = start.elapsed();
-                self.recorder.sync_duration(&object.spec.runtime, took);
-                outcome
+                let turn = self.cycle(&object, request, now);
+                self.timed(&object.spec.runtime, turn).await
             }
         }
+    }
+
+    /// Measures a dequeue that passed the gates, whatever its end (S-121).
+    async fn timed<T>(&self, runtime: &str, turn: impl Future<Output = T>) -> T {
+        let start = Instant::now();
+        let end = turn.await;
+        self.recorder.sync_duration(runtime, start.elapsed());
+        end
     }
 
     async fn cycle(
@@ -129,7 +135,7 @@ impl Shell {
     ) -> Result<Outcome, TurnError> {
         let runtime = &object.spec.runtime;
         match self.plan(object, request, now) {
-            Plan::Bind { run, pod } => self.bind(object, run, &pod, now).await,
+            Plan::Bind(placement) => self.bind(object, placement, now).await,
             Plan::Wait { message, condition } => {
                 self.recorder.synced(runtime, Synced::NoPods);
                 let told = status::waiting(&current(object), &message, condition, now);
@@ -185,20 +191,19 @@ impl Shell {
     async fn bind(
         &self,
         object: &ApiRun,
-        run: Arc<Run>,
-        pod: &Pod,
+        placement: Placement,
         now: Timestamp,
     ) -> Result<Outcome, TurnError> {
         let reservation = Reservation {
             shell: self,
-            run,
+            run: Arc::clone(&placement.run),
             kept: false,
         };
-        let next = status::bound(&current(object), pod, now);
+        let next = status::bound(&current(object), &placement.pod, now);
         match self.write(object, &next).await {
             Ok(Written::Done) => {
                 reservation.keep();
-                self.recorded(object, now);
+                self.placed(object);
                 Ok(Outcome::Done)
             }
             Ok(Written::Conflict) => {
@@ -207,59 +212,58 @@ impl Shell {
             }
             Ok(Written::Gone) => Ok(Outcome::Done),
             Err(TurnError::Api(error)) if is_unknown(&error) => {
-                tracing::warn!(run = %reservation.run.name, %error, "outcome of a bind is unknown, reading the run");
-                self.settle(object, reservation, pod, now).await
+                let key = ObjectKey::of(object);
+                tracing::warn!(%key, %error, "outcome of a bind is unknown, the run is read");
+                reservation.keep();
+                self.state().unsettled.insert(key.clone(), placement);
+                self.settle(&key).await
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Reads the Run once to learn whether a write with unknown outcome took place (S-86).
-    async fn settle(
-        &self,
-        object: &ApiRun,
-        reservation: Reservation<'_>,
-        pod: &Pod,
-        now: Timestamp,
-    ) -> Result<Outcome, TurnError> {
-        let key = ObjectKey::of(object);
+    /// Reads a Run whose last bind has an unknown outcome, and hands its place over or back (S-86).
+    ///
+    /// On error the place stays reserved and the Run unsettled: planning it
+    /// again from an old version could give up a place that it really holds.
+    async fn settle(&self, key: &ObjectKey) -> Result<Outcome, TurnError> {
         let api = Api::<ApiRun>::namespaced(self.client.clone(), &key.namespace);
-        match api.get_opt(&key.name).await {
-            Ok(Some(found)) => {
-                let status = found.status.clone().unwrap_or_default();
-                let placed = found.metadata.uid == object.metadata.uid
-                    && status.assigned_pod_uid.as_deref() == Some(pod.uid.as_str());
-                if placed {
-                    reservation.keep();
-                    self.recorded(object, now);
-                } else {
-                    drop(reservation);
+        let found = api.get_opt(&key.name).await?;
+        let Some(Placement { run, pod }) = self.state().unsettled.remove(key) else {
+            return Ok(Outcome::Done);
+        };
+        let is_there = found.as_ref().is_some_and(|found| {
+            let assigned = found
+                .status
+                .as_ref()
+                .and_then(|s| s.assigned_pod_uid.as_deref());
+            found.metadata.uid.as_deref() == Some(run.uid.as_str())
+                && assigned == Some(pod.uid.as_str())
+        });
+        if !is_there {
+            unreserve(&self.profile, &mut self.state().book, &run);
+        }
+        match found {
+            Some(found) => {
+                if is_there {
+                    self.placed(&found);
                 }
                 self.written(found);
-                Ok(if placed {
-                    Outcome::Done
-                } else {
-                    Outcome::Retry
-                })
             }
-            Ok(None) => {
-                drop(reservation);
-                self.vanished(&key);
-                Ok(Outcome::Done)
-            }
-            Err(error) => {
-                // Nobody knows. The place stays reserved: the next turn replaces it or sees the Run there.
-                reservation.keep();
-                Err(error.into())
-            }
+            None => self.vanished(key),
         }
+        Ok(if is_there {
+            Outcome::Done
+        } else {
+            Outcome::Retry
+        })
     }
 
-    fn recorded(&self, object: &ApiRun, now: Timestamp) {
+    fn placed(&self, object: &ApiRun) {
         let runtime = &object.spec.runtime;
         self.recorder.synced(runtime, Synced::Scheduled);
         let created = object.metadata.creation_timestamp.as_ref();
-        let waited = created.map(|created| now.duration_since(created.0));
+        let waited = created.map(|created| self.clock.now().duration_since(created.0));
         if let Some(waited) = waited.and_then(|waited| Duration::try_from(waited).ok()) {
             self.recorder.queue_duration(runtime, waited);
         }
@@ -349,7 +353,7 @@ fn take(
         return Plan::Refused;
     };
     match reserve(profile, book, &run, &pod, now) {
-        Ok(()) => Plan::Bind { run, pod },
+        Ok(()) => Plan::Bind(Placement { run, pod }),
         Err(ReserveError::Broken(error)) => Plan::Retry(error),
         Err(refused) => {
             tracing::debug!(run = %run.name, %refused, "place is not reserved");

@@ -2,9 +2,13 @@
 
 mod world;
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use kruntimes_apiserver::fault::{FaultLayer, FaultPlan};
 use kruntimes_core::api::RunPhase;
 use kruntimes_core::condition;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, ListParams};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -327,7 +331,7 @@ async fn s_141_a_crowd_fills_a_pool_exactly_and_the_rest_waits() {
     world.edit("r0").await;
     world.ready("p").await;
     world.pass(1).await;
-    let runs = world.runs().list(&kube::api::ListParams::default()).await;
+    let runs = world.runs().list(&ListParams::default()).await;
     let placed = runs.unwrap().into_iter().filter(|run| {
         let status = run.status.as_ref();
         status.is_some_and(|status| status.phase == RunPhase::Scheduled)
@@ -335,4 +339,68 @@ async fn s_141_a_crowd_fills_a_pool_exactly_and_the_rest_waits() {
     assert_eq!(placed.count(), 20);
     assert_eq!(world.counts.get("wakeups runtime_pod"), 30);
     assert_eq!(world.counts.get("conflict bind"), 0);
+}
+
+/// Lost requests, lost answers, conflicts, cut and stalled watches.
+fn trouble() -> FaultPlan {
+    FaultPlan {
+        delay: 0.3,
+        delay_for: Duration::from_millis(1)..=Duration::from_millis(400),
+        lost_request: 0.1,
+        lost_answer: 0.15,
+        conflict: 0.1,
+        internal_error: 0.05,
+        watch_expired: 0.1,
+        watch_cut: 0.3,
+        watch_stall: 0.3,
+        ..FaultPlan::default()
+    }
+}
+
+/// Asserts that no Pod holds more Runs than it offers, and returns who is placed.
+async fn placed(world: &World, case: &str) -> Vec<String> {
+    let mut by_pod: BTreeMap<String, usize> = BTreeMap::new();
+    let mut placed = Vec::new();
+    for run in world.runs().list(&ListParams::default()).await.unwrap() {
+        let status = run.status.unwrap_or_default();
+        if status.phase.is_active() {
+            *by_pod.entry(status.assigned_pod.unwrap()).or_default() += 1;
+            placed.extend(run.metadata.name);
+        }
+    }
+    assert!(by_pod.values().all(|runs| *runs <= 2), "{case}: {by_pod:?}");
+    placed
+}
+
+#[tokio::test(start_paused = true)]
+async fn s_81_bad_days_neither_lose_a_run_nor_overcommit_a_pod() {
+    for seed in 0..8 {
+        let mut world = World::new().await;
+        let faults = FaultLayer::new(seed, trouble());
+        world.start_behind(&faults).await;
+        for pod in ["a", "b", "c"] {
+            world.pod(pod, 2).await;
+        }
+        for n in 0..15 {
+            world.run(&format!("r{n}"), json!({})).await;
+        }
+        let mut ended = 0;
+        for round in 0..200 {
+            for pod in ["a", "b", "c"] {
+                world.ready(pod).await;
+            }
+            world.pass(5).await;
+            let placed = placed(&world, &format!("seed {seed}, round {round}")).await;
+            // The nodes are slow: one Run ends per round.
+            if let Some(run) = placed.first() {
+                world.report(run, json!({"phase": "Succeeded"})).await;
+                ended += 1;
+            }
+            if ended == 15 {
+                break;
+            }
+        }
+        assert_eq!(ended, 15, "seed {seed}: every run was placed");
+        assert!(faults.handle().counts().total() > 0, "seed {seed}");
+    }
 }

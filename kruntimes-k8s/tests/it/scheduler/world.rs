@@ -10,6 +10,7 @@ use std::time::Duration;
 use http::{Method, Request, Response};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
+use kruntimes_apiserver::fault::FaultLayer;
 use kruntimes_apiserver::{AnswerBody, ApiServer, ApiService, BoxError};
 use kruntimes_core::api::{RunPhase, RunStatus};
 use kruntimes_core::condition;
@@ -38,7 +39,7 @@ pub(crate) enum Trick {
     LoseAnswer,
     /// The write is lost.
     LoseRequest,
-    /// The API refuses it with an error of its own.
+    /// The write is lost, and so is the next read of a Run.
     LoseRequestAndRead,
 }
 
@@ -205,13 +206,22 @@ impl World {
         world
     }
 
+    /// Starts over with a scheduler that reaches the API through `faults`.
+    pub(crate) async fn start_behind(&mut self, faults: &FaultLayer) {
+        self.stop().await;
+        self.schedule(self.server.client_with(faults));
+    }
+
     /// Starts a scheduler that knows nothing yet.
     pub(crate) fn start(&mut self) {
         let meddler = Meddler {
             tricks: Arc::clone(&self.tricks),
             plain: self.client.clone(),
         };
-        let client = self.server.client_with(&meddler);
+        self.schedule(self.server.client_with(&meddler));
+    }
+
+    fn schedule(&mut self, client: Client) {
         let scheduler = Scheduler::new(client, Config::default(), self.clock.clone());
         let scheduler = scheduler.unwrap().recorder(Arc::clone(&self.counts) as _);
         self.scheduler.spawn(scheduler.run());
