@@ -1,5 +1,6 @@
 //! The definitions, judged the way an API server judges them: compiled, then applied to objects.
 
+use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use kruntimes_apiserver::schema::KindSchema;
@@ -149,7 +150,7 @@ fn printer_columns_are_those_of_the_reference() {
         {
             assert_eq!(column.priority.unwrap_or_default(), 0);
             let path = column.json_path.trim_start_matches('.');
-            lines.push_str(&format!("; {} ({}) = {path}", column.name, column.type_));
+            write!(lines, "; {} ({}) = {path}", column.name, column.type_).unwrap();
         }
         lines.push('\n');
     }
