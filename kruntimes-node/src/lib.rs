@@ -1,1 +1,36 @@
-//! Placeholder of kruntimes-node; the room is being furnished.
+//! runtimed: the sidecar that claims Runs of its Pod and has the local Runtime Server execute them.
+//!
+//! [`Runtimed::run`] is the whole component. It follows the Runs assigned to its Pod, asks
+//! [`kruntimes_core::life::next`] what to do with each, and carries the answer out: claim, prepare, execute,
+//! collect, retry, stop, release. What happens at the Runtime Server arrives by its event stream; only a
+//! server without one is polled. Nothing outlives the future that `run` returns.
+//!
+//! One Run is reconciled by one worker at a time, and only its reconcile writes its status (N-74). Slow
+//! steps that decide nothing (preparing and starting, forgetting, releasing) are tasks of their own; they
+//! leave their result in the entry of the Run and put it back into the queue.
+//!
+//! Today this executes tasks with an inline source or with arguments. Git sources, workspaces, artifacts,
+//! functions and sessions are refused with a reason, never ignored.
+
+mod config;
+mod events;
+mod files;
+mod heartbeat;
+mod logs;
+mod node;
+mod outputs;
+mod plan;
+mod push;
+mod reconcile;
+mod recovery;
+mod release;
+mod runtimed;
+mod server;
+mod start;
+mod table;
+mod tasks;
+
+pub use config::{Config, ConfigError};
+pub use files::NodeDirs;
+pub use logs::{Audit, JsonLines, LogRecord, LogSink, LogStream};
+pub use runtimed::Runtimed;

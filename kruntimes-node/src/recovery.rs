@@ -1,0 +1,90 @@
+//! Taking up work after a restart (node, section 15).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kruntimes_core::api::RunPhase;
+use kruntimes_core::crd::Run;
+use kruntimes_core::life::{self, Local};
+use kruntimes_core::resources::Amounts;
+use kruntimes_k8s::cache::ObjectKey;
+use kruntimes_proto::Execution;
+use kube::ResourceExt as _;
+use tokio::time::sleep;
+
+use crate::node::{Node, phase};
+use crate::release;
+use crate::table::Entry;
+
+/// Wait between two tries to list executions (N-189).
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// Restores what an earlier process held. Nothing may be claimed before this has returned.
+pub(crate) async fn recover(node: &Arc<Node>) {
+    let known = list(node).await;
+    node.runs.synced().await;
+    let mut active = BTreeSet::new();
+    for run in node.my_runs() {
+        let Some(uid) = run.uid() else { continue };
+        if phase(&run) != RunPhase::Scheduled {
+            adopt(node, &run, &uid);
+        }
+        node.queue.add(ObjectKey::of(run.as_ref()));
+        active.insert(uid);
+    }
+    for orphan in known.iter().filter(|found| !active.contains(&found.id)) {
+        tracing::info!(uid = orphan.id, "stopping an execution without a run");
+        let (shared, uid) = (Arc::clone(node), orphan.id.clone());
+        node.tasks
+            .spawn(async move { release::stop_and_forget(&shared, &uid).await });
+    }
+    let files = node.files.clone();
+    let swept = tokio::task::spawn_blocking(move || {
+        if let Err(error) = files.make_shared() {
+            tracing::warn!(%error, "tool cache cannot be made");
+        }
+        files.sweep(&active);
+    });
+    if let Err(error) = swept.await {
+        tracing::warn!(%error, "workspace cannot be swept");
+    }
+}
+
+async fn list(node: &Node) -> Vec<Execution> {
+    loop {
+        match node.server.list().await {
+            Ok(known) => return known,
+            Err(error) => tracing::info!(%error, "waiting for the runtime server"),
+        }
+        sleep(AGAIN).await;
+    }
+}
+
+/// Takes an entry for work that an earlier process claimed, whatever the capacity (N-191 to N-193).
+pub(crate) fn adopt(node: &Arc<Node>, run: &Run, uid: &str) {
+    let unforgotten = run.status.as_ref().is_some_and(life::is_in_backoff);
+    let key = ObjectKey::of(run);
+    let entry = node.entry(run).unwrap_or_else(|error| {
+        tracing::warn!(run = %run.name_any(), %error, "held without capacity");
+        Entry {
+            key: key.clone(),
+            amounts: Amounts::new(),
+            ..Entry::default()
+        }
+    });
+    node.table.adopt(
+        uid,
+        Entry {
+            local: Local {
+                recovered: true,
+                unforgotten,
+                ..Local::default()
+            },
+            ..entry
+        },
+    );
+    if unforgotten {
+        release::spawn_forget(node, uid, key);
+    }
+}
