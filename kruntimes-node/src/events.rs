@@ -69,9 +69,11 @@ impl Note {
                 );
                 Self::new(true, "RunFailedRetrying", &text)
             }
-            ChangeKind::RetryBegun => {
-                Self::new(false, "RunRetrying", &format!("attempt {attempt}/{max} starts"))
-            }
+            ChangeKind::RetryBegun => Self::new(
+                false,
+                "RunRetrying",
+                &format!("attempt {attempt}/{max} starts"),
+            ),
             ChangeKind::Ended(None) if attempt > 1 => {
                 let text = format!("attempt {attempt}/{max} succeeded");
                 Self::new(false, "RunSucceeded", &text)
@@ -195,7 +197,12 @@ mod tests {
                 "RunFailedRetrying",
                 "attempt 1/3 failed (RuntimeError), next in 1s: boom",
             ),
-            (run(3, 2), ChangeKind::RetryBegun, "RunRetrying", "attempt 2/3 starts"),
+            (
+                run(3, 2),
+                ChangeKind::RetryBegun,
+                "RunRetrying",
+                "attempt 2/3 starts",
+            ),
             (
                 run(3, 3),
                 ChangeKind::Ended(failed("RuntimeError")),
@@ -220,7 +227,12 @@ mod tests {
                 "RunCancelled",
                 "attempt 3/3 ended (Cancelled): boom",
             ),
-            (run(3, 2), ChangeKind::Ended(None), "RunSucceeded", "attempt 2/3 succeeded"),
+            (
+                run(3, 2),
+                ChangeKind::Ended(None),
+                "RunSucceeded",
+                "attempt 2/3 succeeded",
+            ),
         ] {
             let note = Note::of(&run, &kind).unwrap();
             assert_eq!((note.reason, &*note.message), (reason, text));

@@ -162,7 +162,8 @@ impl RunDir {
     ///
     /// `Ok(None)` when there is none; an error of kind `InvalidInput` when it is no regular file.
     pub(crate) fn open_outputs(&self) -> io::Result<Option<File>> {
-        let no_file = || io::Error::new(io::ErrorKind::InvalidInput, "outputs is not a regular file");
+        let no_file =
+            || io::Error::new(io::ErrorKind::InvalidInput, "outputs is not a regular file");
         let missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
         let dir = match self.open() {
             Ok(dir) => dir,
@@ -319,7 +320,13 @@ mod tests {
             &|path| symlink(&secret, path),
             &|path| {
                 let mode = Mode::from_raw_mode(0o600);
-                Ok(rustix::fs::mknodat(rustix::fs::CWD, path, FileType::Fifo, mode, 0)?)
+                Ok(rustix::fs::mknodat(
+                    rustix::fs::CWD,
+                    path,
+                    FileType::Fifo,
+                    mode,
+                    0,
+                )?)
             },
         ] {
             dir.reset().unwrap();
@@ -344,7 +351,9 @@ mod tests {
         }
         dirs.sweep(&BTreeSet::from([kept.to_owned()]));
         let exists = |name: &str| dirs.workspace().join(name).exists();
-        assert!(exists(kept) && exists("persistent") && exists(".kruntimes") && exists("lost+found"));
+        assert!(
+            exists(kept) && exists("persistent") && exists(".kruntimes") && exists("lost+found")
+        );
         assert!(!exists(old));
     }
 

@@ -97,7 +97,8 @@ async fn patch(
     let patch: json_patch::Patch =
         serde_json::from_value(operations).map_err(kube::Error::SerdeError)?;
     let params = PatchParams::default();
-    api.patch_status(name, &params, &Patch::<()>::Json(patch)).await
+    api.patch_status(name, &params, &Patch::<()>::Json(patch))
+        .await
 }
 
 /// Builds a JSON patch that touches this one condition and fails when it is not where it was (N-184).
@@ -153,7 +154,10 @@ mod tests {
         assert_eq!(word(Ok(()), Duration::ZERO).unwrap().reason, "Heartbeat");
         assert_eq!(word(failed(), Duration::from_secs(15)), None);
         let beat = word(failed(), Duration::from_secs(16)).unwrap();
-        assert_eq!((beat.status, beat.reason), ("False", "RuntimeServerUnhealthy"));
+        assert_eq!(
+            (beat.status, beat.reason),
+            ("False", "RuntimeServerUnhealthy")
+        );
     }
 
     #[test]
@@ -167,7 +171,10 @@ mod tests {
         let mut pod = Pod::default();
         assert_eq!(operations(&pod, &beat, &at(1))[1]["path"], "/status");
         pod.status = Some(PodStatus::default());
-        assert_eq!(operations(&pod, &beat, &at(1))[1]["path"], "/status/conditions");
+        assert_eq!(
+            operations(&pod, &beat, &at(1))[1]["path"],
+            "/status/conditions"
+        );
         let own = PodCondition {
             type_: POD_RUNTIMED_READY.into(),
             status: "True".into(),
@@ -181,11 +188,17 @@ mod tests {
             })
         };
         pod.status = conditions(std::slice::from_ref(&ready));
-        assert_eq!(operations(&pod, &beat, &at(1))[1]["path"], "/status/conditions/-");
+        assert_eq!(
+            operations(&pod, &beat, &at(1))[1]["path"],
+            "/status/conditions/-"
+        );
         pod.status = conditions(&[ready, own]);
         let patch = operations(&pod, &beat, &at(9));
         assert_eq!(patch[1]["path"], "/status/conditions/1");
-        assert_eq!(patch[1]["value"]["lastTransitionTime"], "1970-01-01T00:00:01Z");
+        assert_eq!(
+            patch[1]["value"]["lastTransitionTime"],
+            "1970-01-01T00:00:01Z"
+        );
         assert_eq!(patch[1]["value"]["lastProbeTime"], "1970-01-01T00:00:09Z");
     }
 }

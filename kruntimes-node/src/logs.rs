@@ -211,7 +211,13 @@ mod tests {
         assert!(cursor.take("a\r\n\nb", false).is_empty());
         assert_eq!(texts(cursor.take("a\r\n\nbc\nd", false)), ["bc"]);
         let last = cursor.take("a\r\n\nbc\nd\n", true);
-        assert_eq!(last, [Line { seq: 3, text: "d".into() }]);
+        assert_eq!(
+            last,
+            [Line {
+                seq: 3,
+                text: "d".into()
+            }]
+        );
         assert!(cursor.take("a\r\n\nbc\nd\n", true).is_empty());
     }
 
@@ -221,7 +227,10 @@ mod tests {
         cursor.take("one\ntwo\n", false);
         assert_eq!(texts(cursor.take("two\nthree\n", false)), ["two", "three"]);
         assert_eq!(texts(cursor.take("x\n", false)), ["x"]);
-        assert_eq!(texts(cursor.take("\u{e9}\u{e9}\n", false)), ["\u{e9}\u{e9}"]);
+        assert_eq!(
+            texts(cursor.take("\u{e9}\u{e9}\n", false)),
+            ["\u{e9}\u{e9}"]
+        );
     }
 
     #[test]

@@ -97,6 +97,7 @@ impl Node {
             key: ObjectKey::of(run),
             amounts: resources::request(&run.spec)?,
             exclusive: run.spec.mode.session.is_some(),
+            attempt: retry::current_attempt(run.status.as_ref().and_then(|s| s.attempt)),
             ..Entry::default()
         })
     }
@@ -150,21 +151,21 @@ impl Node {
             Some((
                 entry.stdout.take(&report.stdout, end),
                 entry.stderr.take(&report.stderr, end),
-                entry.epoch,
+                entry.attempt,
             ))
         });
-        let Some((stdout, stderr, _)) = taken.flatten() else {
+        let Some((stdout, stderr, attempt)) = taken.flatten() else {
             return;
         };
-        self.record(run, uid, LogStream::Stdout, stdout);
-        self.record(run, uid, LogStream::Stderr, stderr);
+        self.record(run, (LogStream::Stdout, attempt), stdout);
+        self.record(run, (LogStream::Stderr, attempt), stderr);
     }
 
-    fn record(&self, run: &Run, uid: &str, stream: LogStream, lines: Vec<Line>) {
+    fn record(&self, run: &Run, (stream, attempt): (LogStream, i32), lines: Vec<Line>) {
         let ts = self.clock.now();
         for line in lines {
             self.logs.record(LogRecord {
-                run_uid: uid.to_owned(),
+                run_uid: run.uid().unwrap_or_default(),
                 run_name: run.name_any(),
                 namespace: run.namespace().unwrap_or_default(),
                 runtime: run.spec.runtime.clone(),
@@ -174,7 +175,7 @@ impl Node {
                 message: line.text,
                 ts,
                 seq: line.seq,
-                attempt: retry::current_attempt(run.status.as_ref().and_then(|s| s.attempt)),
+                attempt,
                 audit: None,
             });
         }

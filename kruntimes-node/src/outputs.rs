@@ -50,7 +50,9 @@ fn parse(mut file: File) -> Result<BTreeMap<String, String>, Failure> {
     loop {
         match file.read(&mut chunk) {
             Ok(0) => return parser.finish().map_err(|error| refused(&error)),
-            Ok(read) => parser.feed(&chunk[..read]).map_err(|error| refused(&error))?,
+            Ok(read) => parser
+                .feed(&chunk[..read])
+                .map_err(|error| refused(&error))?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(unreadable(&error)),
         }

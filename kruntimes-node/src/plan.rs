@@ -37,10 +37,7 @@ impl<'a> Plan<'a> {
         let (entrypoint, args) = match inline {
             // N-42
             Some(_) => (SCRIPT.to_owned(), Vec::new()),
-            None => (
-                entrypoint(task.entrypoint.as_deref())?,
-                task.args.clone(),
-            ),
+            None => (entrypoint(task.entrypoint.as_deref())?, task.args.clone()),
         };
         let (env, ignored) = environment(&spec.env, dir)?;
         Ok(Self {

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use kruntimes_core::api::RunStatus;
 use kruntimes_core::crd::Run;
 use kruntimes_core::life::{self, Answer, Change, ChangeKind, Move, Observed, Report};
+use kruntimes_core::retry;
 use kruntimes_k8s::cache::ObjectKey;
 use kruntimes_k8s::patch::status_patch;
 use kruntimes_k8s::queue::Outcome;
@@ -211,22 +212,20 @@ impl Turn<'_> {
 
     /// Takes up work that is `Running` by its status but unknown here: a claim whose answer was lost.
     async fn adopt(&mut self) -> Next {
+        let entry = recovery::entry(self.node, &self.run);
         match self.node.server.status(&self.uid).await {
+            Ok(_) => self.node.table.adopt(&self.uid, entry),
+            // Nothing runs yet, so it has to fit like any other.
             Err(error) if error.is_not_found() => {
-                // Nothing runs yet, so it has to fit like any other.
-                let fits = self.node.entry(&self.run).map(|entry| {
-                    let capacity = self.node.capacity();
-                    self.node.table.reserve(&self.uid, entry, &capacity)
-                });
-                if let Ok(Err(Refused::NoRoom)) = fits {
+                let capacity = self.node.capacity();
+                let taken = self.node.table.reserve(&self.uid, entry, &capacity);
+                if taken == Err(Refused::NoRoom) {
                     return Next::Stop(Outcome::After(CLAIM_AGAIN));
                 }
-                self.node.table.remove(&self.uid);
             }
             Err(_) => return Next::Stop(Outcome::After(POLL)),
-            Ok(_) => {}
         }
-        recovery::adopt(self.node, &self.run, &self.uid);
+        recovery::resume(self.node, &self.uid);
         Next::Again
     }
 
@@ -245,15 +244,20 @@ impl Turn<'_> {
                 return Next::Stop(Outcome::Done);
             }
         };
-        entry.local.claimed_at = Some(self.node.clock.now());
+        entry.local.claimed_at = change.status.start_time.map(Into::into);
         let capacity = self.node.capacity();
-        if self.node.table.reserve(&self.uid, entry, &capacity).is_err() {
+        if self
+            .node
+            .table
+            .reserve(&self.uid, entry, &capacity)
+            .is_err()
+        {
             return Next::Stop(Outcome::After(CLAIM_AGAIN));
         }
         let next = self.write(change).await;
         if let Next::Stop(_) = next {
+            // Others that wait for this place look again soon; waking them here could run in a circle.
             self.node.table.remove(&self.uid);
-            self.node.wake_waiting();
         }
         next
     }
@@ -347,9 +351,9 @@ impl Turn<'_> {
             ChangeKind::RetryBegun => Next::Stop(Outcome::After(Duration::ZERO)),
             ChangeKind::Ended(_) => {
                 self.node.flush_logs(&self.run, &self.uid);
-                let stop = self.answer.as_ref().is_none_or(|said| {
-                    !matches!(said, Said::Report(report) if report.state.is_final())
-                });
+                let stop = self.answer.as_ref().is_none_or(
+                    |said| !matches!(said, Said::Report(report) if report.state.is_final()),
+                );
                 release::spawn(self.node, &self.uid, Some(Arc::clone(&self.run)), stop);
                 Next::Stop(Outcome::Done)
             }
@@ -360,8 +364,10 @@ impl Turn<'_> {
     fn await_retry(&mut self) {
         let now = self.node.clock.now();
         self.answer = None;
+        let attempt = retry::current_attempt(self.status().attempt);
         self.node.table.update(&self.uid, |entry| {
             entry.epoch += 1;
+            entry.attempt = attempt;
             entry.pushed = None;
             entry.report = None;
             (entry.stdout, entry.stderr) = Default::default();
@@ -370,7 +376,6 @@ impl Turn<'_> {
             entry.local.failed_at = Some(now);
             entry.local.unforgotten = true;
         });
-        let key = ObjectKey::of(self.run.as_ref());
-        release::spawn_forget(self.node, &self.uid, key);
+        release::spawn_forget(self.node, &self.uid);
     }
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use kruntimes_core::api::RunPhase;
 use kruntimes_core::crd::Run;
 use kruntimes_core::life::{self, Local};
-use kruntimes_core::resources::Amounts;
 use kruntimes_k8s::cache::ObjectKey;
 use kruntimes_proto::Execution;
 use kube::ResourceExt as _;
@@ -28,7 +27,8 @@ pub(crate) async fn recover(node: &Arc<Node>) {
     for run in node.my_runs() {
         let Some(uid) = run.uid() else { continue };
         if phase(&run) != RunPhase::Scheduled {
-            adopt(node, &run, &uid);
+            node.table.adopt(&uid, entry(node, &run));
+            resume(node, &uid);
         }
         node.queue.add(ObjectKey::of(run.as_ref()));
         active.insert(uid);
@@ -37,7 +37,7 @@ pub(crate) async fn recover(node: &Arc<Node>) {
         tracing::info!(uid = orphan.id, "stopping an execution without a run");
         let (shared, uid) = (Arc::clone(node), orphan.id.clone());
         node.tasks
-            .spawn(async move { release::stop_and_forget(&shared, &uid).await });
+            .spawn(async move { release::stop_orphan(&shared, &uid).await });
     }
     let files = node.files.clone();
     let swept = tokio::task::spawn_blocking(move || {
@@ -61,30 +61,29 @@ async fn list(node: &Node) -> Vec<Execution> {
     }
 }
 
-/// Takes an entry for work that an earlier process claimed, whatever the capacity (N-191 to N-193).
-pub(crate) fn adopt(node: &Arc<Node>, run: &Run, uid: &str) {
-    let unforgotten = run.status.as_ref().is_some_and(life::is_in_backoff);
-    let key = ObjectKey::of(run);
-    let entry = node.entry(run).unwrap_or_else(|error| {
-        tracing::warn!(run = %run.name_any(), %error, "held without capacity");
-        Entry {
-            key: key.clone(),
-            amounts: Amounts::new(),
-            ..Entry::default()
+/// Makes the entry of work that an earlier process claimed (N-191 to N-193).
+pub(crate) fn entry(node: &Node, run: &Run) -> Entry {
+    let local = Local {
+        recovered: true,
+        unforgotten: run.status.as_ref().is_some_and(life::is_in_backoff),
+        ..Local::default()
+    };
+    match node.entry(run) {
+        Ok(entry) => Entry { local, ..entry },
+        Err(error) => {
+            tracing::warn!(run = %run.name_any(), %error, "held without capacity");
+            Entry {
+                key: ObjectKey::of(run),
+                local,
+                ..Entry::default()
+            }
         }
-    });
-    node.table.adopt(
-        uid,
-        Entry {
-            local: Local {
-                recovered: true,
-                unforgotten,
-                ..Local::default()
-            },
-            ..entry
-        },
-    );
-    if unforgotten {
-        release::spawn_forget(node, uid, key);
+    }
+}
+
+/// Takes up what a restored entry still has to do before its Run goes on.
+pub(crate) fn resume(node: &Arc<Node>, uid: &str) {
+    if node.table.update(uid, |entry| entry.local.unforgotten) == Some(true) {
+        release::spawn_forget(node, uid);
     }
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kruntimes_core::crd::Run;
-use kruntimes_k8s::cache::ObjectKey;
 use kruntimes_proto::ClientError;
 use tokio::time::{Instant, sleep};
 
@@ -42,8 +41,11 @@ async fn release(node: &Node, uid: &str, run: Option<Arc<Run>>, stop: bool) {
     node.table.no_start(uid).await;
     if stop || starting {
         stop_work(node, uid, run.as_deref()).await;
+        if let Some(run) = &run {
+            node.flush_logs(run, uid);
+        }
     }
-    forget(node, uid).await;
+    forget(node, uid, || true).await;
     if let Ok(dir) = node.files.run(uid) {
         dir.remove().await;
     }
@@ -51,7 +53,7 @@ async fn release(node: &Node, uid: &str, run: Option<Arc<Run>>, stop: bool) {
     node.wake_waiting();
 }
 
-/// Stops the work at the server, best effort, and emits what it has written (N-116, N-120, N-179).
+/// Stops the work at the server, best effort, and keeps what it has written (N-116, N-120, N-179).
 pub(crate) async fn stop_work(node: &Node, uid: &str, run: Option<&Run>) {
     let take = async || {
         if let Ok(report) = node.server.status(uid).await
@@ -66,27 +68,34 @@ pub(crate) async fn stop_work(node: &Node, uid: &str, run: Option<&Run>) {
         Err(error) if error.is_not_found() => {}
         Err(error) => tracing::warn!(uid, %error, "work cannot be stopped, it is tried again"),
     }
-    if let Some(run) = run {
-        node.flush_logs(run, uid);
+}
+
+/// Stops and forgets an execution while nothing here holds it (N-195).
+pub(crate) async fn stop_orphan(node: &Node, uid: &str) {
+    if !node.table.holds(uid) {
+        stop_and_forget(node, uid, || !node.table.holds(uid)).await;
     }
 }
 
-/// Stops and forgets an execution that nothing here holds (N-195).
-pub(crate) async fn stop_and_forget(node: &Node, uid: &str) {
+/// Stops and forgets an execution for as long as that is `wanted`.
+pub(crate) async fn stop_and_forget(node: &Node, uid: &str, wanted: impl Fn() -> bool) {
     if let Err(error) = node.server.cancel(uid).await
         && !error.is_not_found()
     {
         tracing::warn!(uid, %error, "work cannot be stopped, it is tried again");
     }
-    forget(node, uid).await;
+    forget(node, uid, wanted).await;
 }
 
-/// Forgets an execution, however long it takes: returns only when no process of it can live (N-124).
-async fn forget(node: &Node, uid: &str) {
+/// Forgets an execution, however long it takes (N-124).
+///
+/// Returns when no process of it can live, or when this is `wanted` no more: a later execution under the
+/// same UID must not be the one that is hit.
+async fn forget(node: &Node, uid: &str, wanted: impl Fn() -> bool) {
     let mut pause = PAUSE;
-    loop {
+    while wanted() {
         let end = Instant::now() + SERIES;
-        loop {
+        while wanted() {
             match node.server.forget(uid).await {
                 Ok(()) | Err(ClientError::NotFound { .. } | ClientError::Unimplemented { .. }) => {
                     return;
@@ -102,21 +111,33 @@ async fn forget(node: &Node, uid: &str) {
             }
             sleep(AGAIN).await;
         }
-        tracing::warn!(uid, "execution cannot be forgotten, its capacity stays taken");
+        tracing::warn!(
+            uid,
+            "execution cannot be forgotten, its capacity stays taken"
+        );
         sleep(pause).await;
         pause = (pause * 2).min(PAUSE_MAX);
     }
 }
 
 /// Forgets the execution of a failed attempt, so that the next one may begin (N-106).
-pub(crate) fn spawn_forget(node: &Arc<Node>, uid: &str, key: ObjectKey) {
+pub(crate) fn spawn_forget(node: &Arc<Node>, uid: &str) {
+    let Some((key, epoch)) = node
+        .table
+        .update(uid, |entry| (entry.key.clone(), entry.epoch))
+    else {
+        return;
+    };
     let (shared, uid) = (Arc::clone(node), uid.to_owned());
     node.tasks.spawn(async move {
         shared.table.no_start(&uid).await;
-        forget(&shared, &uid).await;
-        shared
-            .table
-            .update(&uid, |entry| entry.local.unforgotten = false);
+        let wanted = || shared.table.wants(&uid, epoch);
+        forget(&shared, &uid, wanted).await;
+        if wanted() {
+            shared
+                .table
+                .update(&uid, |entry| entry.local.unforgotten = false);
+        }
         shared.queue.add(key);
     });
 }

@@ -104,11 +104,13 @@ impl Runtimed {
         };
         let namespace = node.config.namespace.clone();
         tokio::select! {
+            // In a fixed order, so that equal runs stay equal.
+            biased;
+            () = drain(&node) => {}
             () = work => {}
             () = follow_runs(&node, self.client.clone()) => {}
             () = heartbeat::beat(&node, self.client.clone()) => {}
             () = outbox.deliver(self.client.clone(), &namespace) => {}
-            () = drain(&node) => {}
         }
         drop(owner);
     }
@@ -151,9 +153,8 @@ async fn follow_runs(node: &Node, client: Client) {
 }
 
 fn on_change(node: &Node, change: &Change<Run>) {
-    let concerns = |run: &Run, key: &ObjectKey| {
-        node.is_mine(run) || !node.table.held_as(key).is_empty()
-    };
+    let concerns =
+        |run: &Run, key: &ObjectKey| node.is_mine(run) || !node.table.held_as(key).is_empty();
     match change {
         Change::Applied { new, .. } => {
             let key = ObjectKey::of(new.as_ref());

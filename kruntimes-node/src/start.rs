@@ -37,7 +37,8 @@ pub(crate) struct Start {
 /// Begins the start; the entry must be marked as starting before.
 pub(crate) fn spawn(node: &Arc<Node>, start: Start) {
     let shared = Arc::clone(node);
-    node.tasks.spawn(async move { start.perform(&shared).await });
+    node.tasks
+        .spawn(async move { start.perform(&shared).await });
 }
 
 impl Start {
@@ -59,11 +60,9 @@ impl Start {
         })?;
         let plan = Plan::of(&self.run.spec, &self.uid, &dir)?;
         // The server is asked while the files are written.
-        let (cleared, prepared) = futures::join!(self.clear(node), async {
-            self.prepare(node, &plan, &dir)
-        });
+        let ((), prepared) =
+            futures::join!(self.clear(node), async { self.prepare(node, &plan, &dir) });
         prepared?;
-        cleared?;
         if self.fresh {
             for name in &plan.ignored {
                 node.note(&self.run, &Note::value_from_ignored(name));
@@ -73,17 +72,12 @@ impl Start {
     }
 
     /// Removes what an earlier assignment of the Run to this Pod may have left at the server.
-    async fn clear(&self, node: &Node) -> Result<(), Failure> {
-        if !self.fresh {
-            return Ok(());
+    async fn clear(&self, node: &Node) {
+        // A server that cannot be asked is found out by the start itself.
+        if self.fresh && node.server.status(&self.uid).await.is_ok() {
+            let wanted = || node.table.wants(&self.uid, self.epoch);
+            release::stop_and_forget(node, &self.uid, wanted).await;
         }
-        match node.server.status(&self.uid).await {
-            Ok(_) => release::stop_and_forget(node, &self.uid).await,
-            Err(error) if error.is_not_found() => {}
-            // A server that cannot be asked is found out by the start itself.
-            Err(_) => {}
-        }
-        Ok(())
     }
 
     fn prepare(&self, node: &Node, plan: &Plan<'_>, dir: &RunDir) -> Result<(), Failure> {
@@ -134,7 +128,9 @@ impl Start {
             return None;
         }
         let status = self.run.status.as_ref()?;
-        let exact = node.table.update(&self.uid, |entry| entry.local.claimed_at)?;
+        let exact = node
+            .table
+            .update(&self.uid, |entry| entry.local.claimed_at)?;
         let timeout = match life::deadline(&self.run.spec, status, exact) {
             None => None,
             Some(deadline) => {

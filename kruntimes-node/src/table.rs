@@ -22,6 +22,8 @@ pub(crate) struct Entry {
     pub(crate) exclusive: bool,
     /// Counts attempts seen here; a result of an earlier one is ignored.
     pub(crate) epoch: u64,
+    /// The attempt whose output is read.
+    pub(crate) attempt: i32,
     /// Its files are in place and kept by a retry (N-109).
     pub(crate) prepared: bool,
     /// Its release has begun; only that is still to be done.
@@ -87,7 +89,9 @@ impl Table {
         }
         let alone = contents.entries.is_empty();
         let blocked = contents.entries.values().any(|held| held.exclusive);
-        if blocked || (entry.exclusive && !alone) || !resources::fits(&entry.amounts, &used, capacity)
+        if blocked
+            || (entry.exclusive && !alone)
+            || !resources::fits(&entry.amounts, &used, capacity)
         {
             return Err(Refused::NoRoom);
         }
@@ -140,7 +144,10 @@ impl Table {
     /// Returns the UIDs held under a name: more than one after a Run was replaced (N-121).
     pub(crate) fn held_as(&self, key: &ObjectKey) -> Vec<String> {
         let contents = self.lock();
-        let held = contents.entries.iter().filter(|(_, entry)| entry.key == *key);
+        let held = contents
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.key == *key);
         held.map(|(uid, _)| uid.clone()).collect()
     }
 
@@ -148,6 +155,11 @@ impl Table {
     pub(crate) fn keys(&self) -> Vec<ObjectKey> {
         let contents = self.lock();
         contents.entries.values().map(|e| e.key.clone()).collect()
+    }
+
+    /// Tells whether a Run is held, its release included.
+    pub(crate) fn holds(&self, uid: &str) -> bool {
+        self.lock().entries.contains_key(uid)
     }
 
     /// Tells whether the start of this attempt is still wanted (N-80).
@@ -224,8 +236,15 @@ mod tests {
         assert_eq!(take("a", gpu, false), Ok(()));
         assert_eq!(take("a", one, false), Err(Refused::Held));
         assert_eq!(take("b", gpu, false), Err(Refused::NoRoom));
-        assert_eq!(take("b", &[("runs", 1), ("disk", 1)], false), Err(Refused::NoRoom));
-        assert_eq!(take("s", one, true), Err(Refused::NoRoom), "a session is alone");
+        assert_eq!(
+            take("b", &[("runs", 1), ("disk", 1)], false),
+            Err(Refused::NoRoom)
+        );
+        assert_eq!(
+            take("s", one, true),
+            Err(Refused::NoRoom),
+            "a session is alone"
+        );
         assert_eq!(take("b", one, false), Ok(()));
         assert_eq!(take("c", one, false), Err(Refused::NoRoom));
         // N-30: what is being released counts until it is gone.
