@@ -97,7 +97,10 @@ impl Node {
             key: ObjectKey::of(run),
             amounts: resources::request(&run.spec)?,
             exclusive: run.spec.mode.session.is_some(),
-            attempt: retry::current_attempt(run.status.as_ref().and_then(|s| s.attempt)),
+            local: life::Local {
+                attempt: retry::current_attempt(run.status.as_ref().and_then(|s| s.attempt)),
+                ..life::Local::default()
+            },
             ..Entry::default()
         })
     }
@@ -151,7 +154,7 @@ impl Node {
             Some((
                 entry.stdout.take(&report.stdout, end),
                 entry.stderr.take(&report.stderr, end),
-                entry.attempt,
+                entry.local.attempt,
             ))
         });
         let Some((stdout, stderr, attempt)) = taken.flatten() else {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kruntimes_core::api::RunStatus;
 use kruntimes_core::crd::Run;
-use kruntimes_core::life::{self, Answer, Change, ChangeKind, Move, Observed, Report};
+use kruntimes_core::life::{self, Answer, Change, ChangeKind, Local, Move, Observed, Report};
 use kruntimes_core::retry;
 use kruntimes_k8s::cache::ObjectKey;
 use kruntimes_k8s::patch::status_patch;
@@ -51,6 +51,7 @@ pub(crate) async fn reconcile(node: &Arc<Node>, key: ObjectKey) -> Outcome {
         run,
         uid,
         answer: None,
+        failed_at: None,
     };
     for _ in 0..MOVES {
         match turn.step().await {
@@ -73,6 +74,8 @@ struct Turn<'a> {
     uid: String,
     /// What the server said in this reconcile; a bare state comes from an event.
     answer: Option<Said>,
+    /// When this reconcile recorded a failure that is repeated.
+    failed_at: Option<Timestamp>,
 }
 
 enum Said {
@@ -134,6 +137,10 @@ impl Turn<'_> {
             }
             Move::Adopt => self.adopt().await,
             Move::Claim(change) => self.claim(*change).await,
+            Move::NextAttempt => {
+                self.next_attempt();
+                Next::Again
+            }
             Move::Start => {
                 self.start(false);
                 self.answer = None;
@@ -343,8 +350,7 @@ impl Turn<'_> {
             }
             ChangeKind::Observed => Next::Again,
             ChangeKind::RetryScheduled(_) => {
-                self.node.flush_logs(&self.run, &self.uid);
-                self.await_retry();
+                self.failed_at = Some(self.node.clock.now());
                 Next::Again
             }
             // The next reconcile finds nothing at the server and starts (N-108).
@@ -361,20 +367,24 @@ impl Turn<'_> {
     }
 
     /// Makes the entry ready for the next attempt and has the last one forgotten (N-105, N-106).
-    fn await_retry(&mut self) {
-        let now = self.node.clock.now();
-        self.answer = None;
+    fn next_attempt(&mut self) {
+        self.node.flush_logs(&self.run, &self.uid);
         let attempt = retry::current_attempt(self.status().attempt);
+        let failed_at = self.failed_at.take();
+        self.answer = None;
         self.node.table.update(&self.uid, |entry| {
             entry.epoch += 1;
-            entry.attempt = attempt;
             entry.pushed = None;
             entry.report = None;
             (entry.stdout, entry.stderr) = Default::default();
-            entry.local.seen = None;
-            entry.local.failure = None;
-            entry.local.failed_at = Some(now);
-            entry.local.unforgotten = true;
+            entry.local = Local {
+                attempt,
+                starting: entry.local.starting,
+                claimed_at: entry.local.claimed_at,
+                failed_at,
+                unforgotten: true,
+                ..Local::default()
+            };
         });
         release::spawn_forget(self.node, &self.uid);
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use kruntimes_core::api::RunPhase;
 use kruntimes_core::crd::Run;
 use kruntimes_core::life::{self, Local};
+use kruntimes_core::retry;
 use kruntimes_k8s::cache::ObjectKey;
 use kruntimes_proto::Execution;
 use kube::ResourceExt as _;
@@ -63,9 +64,11 @@ async fn list(node: &Node) -> Vec<Execution> {
 
 /// Makes the entry of work that an earlier process claimed (N-191 to N-193).
 pub(crate) fn entry(node: &Node, run: &Run) -> Entry {
+    let status = run.status.as_ref();
     let local = Local {
+        attempt: retry::current_attempt(status.and_then(|status| status.attempt)),
         recovered: true,
-        unforgotten: run.status.as_ref().is_some_and(life::is_in_backoff),
+        unforgotten: status.is_some_and(life::is_in_backoff),
         ..Local::default()
     };
     match node.entry(run) {

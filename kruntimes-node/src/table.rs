@@ -22,8 +22,6 @@ pub(crate) struct Entry {
     pub(crate) exclusive: bool,
     /// Counts attempts seen here; a result of an earlier one is ignored.
     pub(crate) epoch: u64,
-    /// The attempt whose output is read.
-    pub(crate) attempt: i32,
     /// Its files are in place and kept by a retry (N-109).
     pub(crate) prepared: bool,
     /// Its release has begun; only that is still to be done.

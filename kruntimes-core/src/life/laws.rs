@@ -11,6 +11,14 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
+/// What a node knows of a first attempt.
+fn first() -> Local {
+    Local {
+        attempt: 1,
+        ..Local::default()
+    }
+}
+
 fn task() -> RunSpec {
     RunSpec {
         mode: Mode {
@@ -81,7 +89,7 @@ fn n_25_a_scheduled_run_is_examined_in_order() {
         timeout: Some(Duration::ZERO),
         ..task()
     };
-    let local = Local::default();
+    let local = first();
     let status = scheduled();
     for (case, spec, hold, deleting, mine, want) in [
         ("held", &cancelled, Hold::Held(&local), false, true, "Rest"),
@@ -153,18 +161,18 @@ fn n_33_a_claim_is_one_write() {
 fn n_76_n_86_what_not_found_means_depends_on_what_was_seen() {
     let status = running();
     let accepted = observed(&status, at(1)).status;
-    let fresh = Local::default();
+    let fresh = first();
     let starting = Local {
         starting: true,
-        ..Local::default()
+        ..first()
     };
     let seen = Local {
         seen: Some(at(1)),
-        ..Local::default()
+        ..first()
     };
     let recovered = Local {
         recovered: true,
-        ..Local::default()
+        ..first()
     };
     let lost = "runtime execution not found";
     let restart = "runtime execution not found after runtimed restart";
@@ -200,7 +208,7 @@ fn n_83_the_observation_is_written_late_or_with_the_result() {
     let (spec, status) = (task(), running());
     let local = Local {
         seen: Some(at(1)),
-        ..Local::default()
+        ..first()
     };
     let ask = |answer, now| {
         next(&Observed {
@@ -225,21 +233,29 @@ fn n_83_the_observation_is_written_late_or_with_the_result() {
 #[test]
 fn n_105_to_n_108_a_retry_waits_and_begins() {
     let spec = retried(2);
-    let first = change(next(&Observed {
+    let first_change = change(next(&Observed {
         answer: Some(Answer::Failed(Report::default())),
-        ..look(&spec, &running(), Hold::Held(&Local::default()), 10)
+        ..look(&spec, &running(), Hold::Held(&first()), 10)
     }));
-    assert_eq!(first.status.phase, RunPhase::Running);
-    assert_eq!(first.status.attempt, Some(2));
+    assert_eq!(first_change.status.phase, RunPhase::Running);
+    assert_eq!(first_change.status.attempt, Some(2));
+    let next_try = || Local {
+        attempt: 2,
+        ..Local::default()
+    };
+    assert_eq!(
+        next(&look(&spec, &first_change.status, Hold::Held(&first()), 20)),
+        Move::NextAttempt
+    );
     let local = Local {
         failed_at: Some(at(10)),
-        ..Local::default()
+        ..next_try()
     };
     let unforgotten = Local {
         unforgotten: true,
         ..local.clone()
     };
-    let at_ = |local, now| next(&look(&spec, &first.status, Hold::Held(local), now));
+    let at_ = |local, now| next(&look(&spec, &first_change.status, Hold::Held(local), now));
     assert_eq!(at_(&local, 11), Move::Wait(Some(at(14))));
     // N-106
     assert_eq!(at_(&unforgotten, 20), Move::Wait(None));
@@ -248,7 +264,7 @@ fn n_105_to_n_108_a_retry_waits_and_begins() {
     assert!(!is_in_backoff(&begun.status));
     let last = change(next(&Observed {
         answer: Some(Answer::Failed(Report::default())),
-        ..look(&spec, &begun.status, Hold::Held(&Local::default()), 15)
+        ..look(&spec, &begun.status, Hold::Held(&next_try()), 15)
     }));
     assert_eq!(last.status.phase, RunPhase::Failed);
     assert_eq!(last.status.attempt, Some(2));
@@ -263,7 +279,7 @@ fn n_114_n_115_the_deadline_ends_everything_but_a_success() {
     let status = running();
     let local = Local {
         claimed_at: Some(at(0)),
-        ..Local::default()
+        ..first()
     };
     let starting = Local {
         starting: true,
@@ -306,9 +322,9 @@ fn n_116_a_cancel_is_effective_in_backoff_and_while_starting() {
     .status;
     let starting = Local {
         starting: true,
-        ..Local::default()
+        ..first()
     };
-    for (status, local) in [(&waiting, &Local::default()), (&running(), &starting)] {
+    for (status, local) in [(&waiting, &first()), (&running(), &starting)] {
         let made = next(&look(&spec, status, Hold::Held(local), 2));
         assert_eq!(word(&made), "StopThenWrite");
         assert_eq!(change(made).status.phase, RunPhase::Cancelled);
@@ -372,6 +388,7 @@ fn any_local() -> impl Strategy<Value = Local> {
     )
         .prop_map(
             |(seen, [recovered, starting, failure, unforgotten], moment)| Local {
+                attempt: 1 + i32::from(recovered),
                 seen: seen.map(at),
                 recovered,
                 starting,
@@ -435,6 +452,7 @@ fn has_written(made: &Move) -> Option<&Change> {
         | Move::AskServer
         | Move::AskLater
         | Move::Adopt
+        | Move::NextAttempt
         | Move::Start
         | Move::Collect
         | Move::Release => None,

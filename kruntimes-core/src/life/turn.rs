@@ -10,7 +10,7 @@ use crate::api::{RunPhase, RunSpec, RunStatus};
 use crate::condition;
 use crate::duration::Duration;
 use crate::keys::CONDITION_RUNTIME_ACCEPTED;
-use crate::retry::reason;
+use crate::retry::{self, reason};
 
 /// How long an execution lives before its observation is written on its own.
 ///
@@ -50,6 +50,8 @@ pub enum Hold<'a> {
 /// What a node knows of a Run it holds, beyond the stored status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Local {
+    /// The attempt that all of this is about.
+    pub attempt: i32,
     /// When this process first saw the server report the present attempt.
     pub seen: Option<Timestamp>,
     /// The entry was made from stored status and not by a claim of this process.
@@ -98,6 +100,9 @@ pub enum Move {
     Claim(Box<Change>),
     /// Make an entry for work that an earlier process claimed, then decide again.
     Adopt,
+    /// The status has moved to another attempt: forget what is known of the last one, here and at the
+    /// server, then decide again.
+    NextAttempt,
     /// Prepare and execute in the background.
     Start,
     /// Read what the task left behind, then write its success.
@@ -177,6 +182,10 @@ fn running(seen: &Observed<'_>, local: &Local) -> Move {
     let deadline = deadline(spec, status, local.claimed_at);
     if deadline.is_some_and(|deadline| now >= deadline) {
         return overdue(seen, local);
+    }
+    // Also when the write that moved it was thought to have failed (N-106).
+    if local.attempt != retry::current_attempt(status.attempt) {
+        return Move::NextAttempt;
     }
     if is_in_backoff(status) {
         return backing_off(seen, local, deadline);

@@ -1,0 +1,143 @@
+//! The real Bash server over a unix socket, in real time.
+
+use std::time::Duration;
+
+use kruntimes_core::api::RunPhase;
+use kruntimes_proto::{GrpcClient, RuntimeClient as _};
+use kruntimes_runtime::bash;
+use kruntimes_runtime::server::ServerHandle;
+use kube::ResourceExt as _;
+use tokio_util::sync::CancellationToken;
+
+use crate::world::{Daemon, World, message, retried, script, status};
+
+struct Real {
+    world: World,
+    client: GrpcClient,
+    _server: ServerHandle,
+    _daemon: Daemon,
+}
+
+async fn real(workers: i64) -> Real {
+    let world = World::new(workers).await;
+    let socket = world.path("bash.sock");
+    let config = bash::Config {
+        work_dir: world.workspace(),
+        termination_grace: Duration::from_millis(200),
+    };
+    std::fs::create_dir_all(world.workspace()).unwrap();
+    let server = bash::serve_unix(&socket, &config, &CancellationToken::new()).unwrap();
+    let client = kruntimes_proto::connect(&format!("unix:{}", socket.display())).unwrap();
+    let daemon = world.daemon(client.clone());
+    Real {
+        world,
+        client,
+        _server: server,
+        _daemon: daemon,
+    }
+}
+
+#[tokio::test]
+async fn a_script_succeeds_with_outputs_and_logs() {
+    let real = real(2).await;
+    let text = "echo hello; echo oops >&2; echo \"WHERE=$PWD\" >> \"$KRUNTIME_OUTPUTS\"; test -d \"$TMPDIR\"";
+    let run = real.world.submit("a", script(text)).await;
+    let done = real.world.until_over("a").await;
+    assert_eq!(
+        status(&done).phase,
+        RunPhase::Succeeded,
+        "{}",
+        message(&done)
+    );
+    let dir = real.world.run_dir(&run);
+    assert_eq!(status(&done).outputs["WHERE"], dir.display().to_string());
+    real.world
+        .eventually("the directory is gone", || !dir.exists())
+        .await;
+    assert_eq!(real.world.logs.lines(), ["Stdout 1 hello", "Stderr 1 oops"]);
+    assert!(real.client.list().await.unwrap().is_empty(), "forgotten");
+}
+
+#[tokio::test]
+async fn a_failure_shows_stderr_and_is_repeated() {
+    let real = real(2).await;
+    let text = "echo broken >&2; test -e mark || { touch mark; exit 4; }; echo \"A=2\" > \"$KRUNTIME_OUTPUTS\"";
+    real.world
+        .submit("a", retried(text, 2, Duration::from_millis(50)))
+        .await;
+    let done = real.world.until_over("a").await;
+    assert_eq!(
+        status(&done).phase,
+        RunPhase::Succeeded,
+        "{}",
+        message(&done)
+    );
+    assert_eq!(status(&done).attempt, Some(2));
+    real.world.submit("b", script("echo why >&2; exit 4")).await;
+    assert_eq!(
+        message(&real.world.until_over("b").await),
+        "runtime stderr: why"
+    );
+}
+
+#[tokio::test]
+async fn scenario_12_a_stubborn_task_ends_at_its_deadline() {
+    let real = real(2).await;
+    let mut spec = script("trap '' TERM; sleep 60 & while true; do sleep 1; done");
+    spec.timeout = Some(Duration::from_millis(400).into());
+    let run = real.world.submit("a", spec).await;
+    let done = real.world.until_over("a").await;
+    assert_eq!(status(&done).phase, RunPhase::Timeout);
+    assert_eq!(message(&done), "timeout after 400ms");
+    let uid = run.uid().unwrap();
+    assert!(real.client.status(&uid).await.unwrap_err().is_not_found());
+}
+
+#[tokio::test]
+async fn a_cancel_ends_a_sleeping_task() {
+    let real = real(2).await;
+    let run = real.world.submit("a", script("echo up; sleep 60")).await;
+    real.world
+        .eventually("it runs", || !real.world.logs.lines().is_empty())
+        .await;
+    real.world.cancel("a").await;
+    let done = real.world.until_over("a").await;
+    assert_eq!(status(&done).phase, RunPhase::Cancelled);
+    real.world
+        .eventually("the directory is gone", || {
+            !real.world.run_dir(&run).exists()
+        })
+        .await;
+    assert!(real.client.list().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn scenario_7_a_background_child_does_not_hold_up_the_end() {
+    let real = real(2).await;
+    real.world
+        .submit("a", script("sleep 60 & disown; exit 0"))
+        .await;
+    assert_eq!(
+        status(&real.world.until_over("a").await).phase,
+        RunPhase::Succeeded
+    );
+}
+
+#[tokio::test]
+async fn scenario_13_ten_mebibytes_of_output_are_cut_and_the_run_succeeds() {
+    let real = real(2).await;
+    let text = "yes 0123456789012345678901234567890123456789 | head -c 10485760";
+    real.world.submit("a", script(text)).await;
+    assert_eq!(
+        status(&real.world.until_over("a").await).phase,
+        RunPhase::Succeeded
+    );
+    let lines = real.world.logs.lines();
+    let last = lines
+        .iter()
+        .rev()
+        .find(|line| !line.ends_with(' '))
+        .unwrap();
+    assert_eq!(last, "Stdout 1 [output truncated]");
+    assert!(lines.len() >= 25_000, "{}", lines.len());
+}
