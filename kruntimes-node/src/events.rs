@@ -58,7 +58,6 @@ impl Note {
         let max = retry::max_attempts(policy);
         let attempt = retry::current_attempt(run.status.as_ref().and_then(|s| s.attempt));
         Some(match kind {
-            ChangeKind::Claimed | ChangeKind::Observed => return None,
             ChangeKind::RetryScheduled(failure) => {
                 let wait = retry::backoff(policy, attempt);
                 let text = format!(
@@ -78,7 +77,7 @@ impl Note {
                 let text = format!("attempt {attempt}/{max} succeeded");
                 Self::new(false, "RunSucceeded", &text)
             }
-            ChangeKind::Ended(None) => return None,
+            ChangeKind::Claimed | ChangeKind::Observed | ChangeKind::Ended(None) => return None,
             ChangeKind::Ended(Some(failure)) => {
                 let reason = match failure.reason {
                     retry::reason::CANCELLED => "RunCancelled",

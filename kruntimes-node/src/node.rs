@@ -91,20 +91,6 @@ impl Node {
         }
     }
 
-    /// Makes the entry of a Run that is to be held.
-    pub(crate) fn entry(&self, run: &Run) -> Result<Entry, resources::InvalidRequest> {
-        Ok(Entry {
-            key: ObjectKey::of(run),
-            amounts: resources::request(&run.spec)?,
-            exclusive: run.spec.mode.session.is_some(),
-            local: life::Local {
-                attempt: retry::current_attempt(run.status.as_ref().and_then(|s| s.attempt)),
-                ..life::Local::default()
-            },
-            ..Entry::default()
-        })
-    }
-
     pub(crate) fn capacity(&self) -> Amounts {
         self.capacity
             .lock()
@@ -183,6 +169,20 @@ impl Node {
             });
         }
     }
+}
+
+/// Makes the entry of a Run that is to be held.
+pub(crate) fn entry(run: &Run) -> Result<Entry, resources::InvalidRequest> {
+    Ok(Entry {
+        key: ObjectKey::of(run),
+        amounts: resources::request(&run.spec)?,
+        exclusive: run.spec.mode.session.is_some(),
+        local: life::Local {
+            attempt: retry::current_attempt(run.status.as_ref().and_then(|s| s.attempt)),
+            ..life::Local::default()
+        },
+        ..Entry::default()
+    })
 }
 
 /// Returns the phase of a Run; one without status is `Pending`.

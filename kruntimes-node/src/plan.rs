@@ -188,11 +188,11 @@ mod tests {
         }
     }
 
-    fn inline(text: &str) -> Option<Source> {
-        Some(Source {
+    fn inline(text: &str) -> Source {
+        Source {
             inline: Some(text.into()),
             ..Source::default()
-        })
+        }
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn n_42_an_inline_source_ignores_entrypoint_and_args() {
         let spec = RunSpec {
-            source: inline("echo hi"),
+            source: Some(inline("echo hi")),
             ..task(Some("/x"), &["a"])
         };
         let plan = Plan::of(&spec, "u-1", &dir()).unwrap();

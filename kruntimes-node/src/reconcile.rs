@@ -16,7 +16,7 @@ use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
 
 use crate::events::Note;
-use crate::node::{Node, until};
+use crate::node::{self, Node, until};
 use crate::server::STATUS_LIMIT;
 use crate::start::{self, Start};
 use crate::table::Refused;
@@ -219,7 +219,7 @@ impl Turn<'_> {
 
     /// Takes up work that is `Running` by its status but unknown here: a claim whose answer was lost.
     async fn adopt(&mut self) -> Next {
-        let entry = recovery::entry(self.node, &self.run);
+        let entry = recovery::entry(&self.run);
         match self.node.server.status(&self.uid).await {
             Ok(_) => self.node.table.adopt(&self.uid, entry),
             // Nothing runs yet, so it has to fit like any other.
@@ -244,7 +244,7 @@ impl Turn<'_> {
         if !self.node.server.is_healthy().await {
             return Next::Stop(Outcome::After(CLAIM_AGAIN));
         }
-        let mut entry = match self.node.entry(&self.run) {
+        let mut entry = match node::entry(&self.run) {
             Ok(entry) => entry,
             Err(error) => {
                 tracing::warn!(run = %self.run.name_any(), %error, "run is not claimed");
@@ -321,7 +321,7 @@ impl Turn<'_> {
             Ok(run) => {
                 self.node.runs.written(run.clone());
                 self.run = Arc::new(run);
-                self.after(change.kind)
+                self.after(&change.kind)
             }
             Err(kube::Error::Api(status)) if status.is_not_found() => {
                 let key = ObjectKey::of(self.run.as_ref());
@@ -339,8 +339,8 @@ impl Turn<'_> {
     }
 
     /// Does what follows a status write that succeeded.
-    fn after(&mut self, kind: ChangeKind) -> Next {
-        if let Some(note) = Note::of(&self.run, &kind) {
+    fn after(&mut self, kind: &ChangeKind) -> Next {
+        if let Some(note) = Note::of(&self.run, kind) {
             self.node.note(&self.run, &note);
         }
         match kind {

@@ -13,7 +13,7 @@ use kruntimes_proto::Execution;
 use kube::ResourceExt as _;
 use tokio::time::sleep;
 
-use crate::node::{Node, phase};
+use crate::node::{self, Node, phase};
 use crate::release;
 use crate::table::Entry;
 
@@ -28,7 +28,7 @@ pub(crate) async fn recover(node: &Arc<Node>) {
     for run in node.my_runs() {
         let Some(uid) = run.uid() else { continue };
         if phase(&run) != RunPhase::Scheduled {
-            node.table.adopt(&uid, entry(node, &run));
+            node.table.adopt(&uid, entry(&run));
             resume(node, &uid);
         }
         node.queue.add(ObjectKey::of(run.as_ref()));
@@ -63,7 +63,7 @@ async fn list(node: &Node) -> Vec<Execution> {
 }
 
 /// Makes the entry of work that an earlier process claimed (N-191 to N-193).
-pub(crate) fn entry(node: &Node, run: &Run) -> Entry {
+pub(crate) fn entry(run: &Run) -> Entry {
     let status = run.status.as_ref();
     let local = Local {
         attempt: retry::current_attempt(status.and_then(|status| status.attempt)),
@@ -71,7 +71,7 @@ pub(crate) fn entry(node: &Node, run: &Run) -> Entry {
         unforgotten: status.is_some_and(life::is_in_backoff),
         ..Local::default()
     };
-    match node.entry(run) {
+    match node::entry(run) {
         Ok(entry) => Entry { local, ..entry },
         Err(error) => {
             tracing::warn!(run = %run.name_any(), %error, "held without capacity");

@@ -12,7 +12,7 @@ use kruntimes_k8s::clock::Clock;
 use kruntimes_k8s::queue::{self, WorkQueue};
 use kruntimes_proto::RuntimeClient;
 use kube::runtime::watcher;
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client, ResourceExt};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -92,7 +92,7 @@ impl Runtimed {
             capacity: Mutex::new(Amounts::new()),
             draining: self.shutdown.clone(),
         });
-        node.set_capacity(pod.iter().flat_map(|pod| pod.annotations()));
+        node.set_capacity(pod.iter().flat_map(ResourceExt::annotations));
         let work = async {
             recovery::recover(&node).await;
             let workers = node.config.reconciles();
@@ -123,7 +123,7 @@ impl Runtimed {
             let configured = self.config.pod_uid.clone();
             match found {
                 Ok(pod) => {
-                    let uid = configured.or_else(|| pod.as_ref().and_then(|pod| pod.uid()));
+                    let uid = configured.or_else(|| pod.as_ref().and_then(ResourceExt::uid));
                     if let Some(uid) = uid {
                         return (uid, pod);
                     }

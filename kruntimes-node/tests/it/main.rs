@@ -1,9 +1,16 @@
 //! runtimed against the in-process API service and a Runtime Server, scripted or real.
 
+#[cfg(test)]
 mod bad_days;
+#[cfg(test)]
 mod bash;
+#[cfg(test)]
 mod restart;
+#[cfg(test)]
 mod retry;
+#[cfg(test)]
 mod stop;
+#[cfg(test)]
 mod task;
+#[cfg(test)]
 mod world;

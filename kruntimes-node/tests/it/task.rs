@@ -28,7 +28,10 @@ async fn n_96_a_task_succeeds_with_its_outputs_in_two_writes() {
     });
     let _daemon = world.daemon(server.clone());
     let run = world.submit("a", script("echo hi")).await;
-    let before = world.api_server.stats().requests("patch-status", "runs.kruntimes.io");
+    let before = world
+        .api_server
+        .stats()
+        .requests("patch-status", "runs.kruntimes.io");
     let done = world.until_over("a").await;
     let uid = run.uid().unwrap();
     assert_eq!(status(&done).phase, RunPhase::Succeeded);
@@ -57,7 +60,10 @@ async fn n_96_a_task_succeeds_with_its_outputs_in_two_writes() {
     assert_eq!(server.executed(&uid), 1);
     assert_eq!(server.live(), Vec::<String>::new());
     // Architecture, section 5: bind, claim, end.
-    let after = world.api_server.stats().requests("patch-status", "runs.kruntimes.io");
+    let after = world
+        .api_server
+        .stats()
+        .requests("patch-status", "runs.kruntimes.io");
     assert_eq!(after - before, 2);
     assert!(world.events().await.is_empty(), "N-98");
 }
