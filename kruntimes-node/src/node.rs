@@ -85,7 +85,8 @@ impl Node {
     /// Puts the Runs that wait for room back into the queue.
     pub(crate) fn wake_waiting(&self) {
         for run in self.my_runs() {
-            if phase(&run) == RunPhase::Scheduled {
+            let held = run.uid().is_some_and(|uid| self.table.holds(&uid));
+            if !held {
                 self.queue.add(ObjectKey::of(run.as_ref()));
             }
         }

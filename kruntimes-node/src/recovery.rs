@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kruntimes_core::api::RunPhase;
+use kruntimes_core::condition;
 use kruntimes_core::crd::Run;
+use kruntimes_core::keys::CONDITION_RUNTIME_ACCEPTED;
 use kruntimes_core::life::{self, Local};
 use kruntimes_core::retry;
 use kruntimes_k8s::cache::ObjectKey;
@@ -28,8 +30,7 @@ pub(crate) async fn recover(node: &Arc<Node>) {
     for run in node.my_runs() {
         let Some(uid) = run.uid() else { continue };
         if phase(&run) != RunPhase::Scheduled {
-            node.table.adopt(&uid, entry(&run));
-            resume(node, &uid);
+            restore(node, &run, &uid, &known);
         }
         node.queue.add(ObjectKey::of(run.as_ref()));
         active.insert(uid);
@@ -50,6 +51,29 @@ pub(crate) async fn recover(node: &Arc<Node>) {
     if let Err(error) = swept.await {
         tracing::warn!(%error, "workspace cannot be swept");
     }
+}
+
+/// Restores the entry of one Run.
+///
+/// What has begun is held whatever the capacity. A claim of which nothing came yet has to fit; otherwise
+/// it waits for room like a Run that is not claimed.
+fn restore(node: &Arc<Node>, run: &Run, uid: &str, known: &[Execution]) {
+    let status = run.status.as_ref();
+    let begun = known.iter().any(|found| found.id == uid)
+        || status.is_some_and(|status| {
+            condition::is_true(&status.conditions, CONDITION_RUNTIME_ACCEPTED)
+                || life::is_in_backoff(status)
+        });
+    if begun {
+        node.table.adopt(uid, entry(run));
+    } else if node
+        .table
+        .reserve(uid, entry(run), &node.capacity())
+        .is_err()
+    {
+        return;
+    }
+    resume(node, uid);
 }
 
 async fn list(node: &Node) -> Vec<Execution> {

@@ -237,13 +237,13 @@ impl World {
             run.is_some_and(|run| wanted(&run.status.clone().unwrap_or_default()))
         };
         let waiting = await_condition(self.runs.clone(), name, condition);
-        match tokio::time::timeout(PATIENCE, waiting).await {
-            Ok(found) => found.unwrap().unwrap(),
-            Err(_) => panic!(
+        let Ok(found) = tokio::time::timeout(PATIENCE, waiting).await else {
+            panic!(
                 "{name} never gets there: {:#?}",
                 self.get(name).await.status
-            ),
-        }
+            );
+        };
+        found.unwrap().unwrap()
     }
 
     pub(crate) async fn until_phase(&self, name: &str, phase: RunPhase) -> Run {
