@@ -9,7 +9,21 @@
 pub mod cache;
 pub mod clock;
 pub mod crd_files;
+pub mod definitions;
 pub mod patch;
 pub mod queue;
 pub mod runtime;
 pub mod scheduler;
+pub mod workflow;
+
+/// Writes an error with its causes.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::deployment::{self, Defaults};
 use crate::cache::{Cache, Change, ObjectKey};
+use crate::chain;
 use crate::clock::Clock;
 use crate::patch::status_patch;
 use crate::queue::{self, Outcome, WorkQueue};
@@ -254,16 +255,4 @@ impl Refusal {
         let text = message::bounded(&chain(self), limits::MESSAGE_MAX_BYTES);
         (reason.to_owned(), text)
     }
-}
-
-/// Writes an error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

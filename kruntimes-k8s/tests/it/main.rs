@@ -1,8 +1,14 @@
 //! Tests of kruntimes-k8s against the in-process API service.
 
 #[cfg(test)]
+mod definitions;
+#[cfg(test)]
+mod mortal;
+#[cfg(test)]
 mod rules;
 #[cfg(test)]
 mod runtime;
 #[cfg(test)]
 mod scheduler;
+#[cfg(test)]
+mod workflow;

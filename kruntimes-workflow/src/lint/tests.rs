@@ -87,10 +87,10 @@ fn w_38_w_154_texts_are_judged_in_their_context() {
         .filter(|finding| finding.severity == Severity::Error)
         .collect();
     insta::assert_snapshot!(lines(&errors).join("\n"), @r#"
-    Error jobs.a.steps.s.run@0: run: no outputs for t
-    Error jobs.a.steps.t.run@0: run: unknown input "y"
-    Error jobs.b.steps.s.run@2: run: no outputs for a
-    Error jobs.b.output "k"@0: output "k": no outputs available
+    Error jobs.a.steps.s.run@0: job "a" step "s" run: no outputs for t
+    Error jobs.a.steps.t.run@0: job "a" step "t" run: unknown input "y"
+    Error jobs.b.steps.s.run@2: job "b" step "s" run: no outputs for a
+    Error jobs.b.output "k"@0: job "b" output "k": no outputs available
     Error output "o"@0: output "o": no outputs for ghost
     "#);
 }
@@ -114,7 +114,10 @@ fn w_33_a_workflow_run_has_no_inputs() {
         cancel_requested: false,
     };
     let error = workflow_run(&spec).remove(0);
-    assert_eq!(error.message, "run: no inputs available");
+    assert_eq!(
+        error.message,
+        "job \"a\" step \"s\" run: no inputs available"
+    );
 }
 
 #[test]
@@ -190,8 +193,8 @@ fn w_35_w_154_an_action_is_judged_alone() {
         ],
     };
     insta::assert_snapshot!(lines(&action(&spec)).join("\n"), @r#"
-    Error steps.a.env[V]@0: env[V]: no outputs for b
-    Error steps.b.env[V]@29: env[V]: unknown input "y"
+    Error steps.a.env[V]@0: step "a" env[V]: no outputs for b
+    Error steps.b.env[V]@29: step "b" env[V]: unknown input "y"
     Warning steps.b.env[V]@0: steps.caller.outputs.k reads a step of the caller, which a reusable Action should not rely on
     Error output "o"@0: output "o": no outputs for caller
     "#);

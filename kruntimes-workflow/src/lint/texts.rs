@@ -185,7 +185,7 @@ impl<'a> Texts<'a> {
             };
             let field = field.name();
             let location = location.clone().field(field.clone()).offset(error.offset);
-            let message = format!("{field}: {said}");
+            let message = format!("{}{field}: {said}", owner(&location));
             self.findings
                 .push(Finding::new(Severity::Error, location, message));
         }
@@ -228,6 +228,15 @@ impl<'a> Texts<'a> {
             }
         }
     }
+}
+
+/// Names job and step at the head of a message.
+fn owner(location: &Location) -> String {
+    let part = |kind: &str, name: &Option<String>| {
+        let name = name.as_ref().map(|name| quoted(name));
+        name.map_or_else(String::new, |name| format!("{kind} {name} "))
+    };
+    part("job", &location.job) + &part("step", &location.step)
 }
 
 type Scope<'a> = (Option<Names<'a>>, Option<Names<'a>>);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use kruntimes_core::api::{RunSpec, WorkflowRunStatus};
 
@@ -60,7 +61,7 @@ pub struct Initialize {
     /// Labels of the snapshot.
     pub labels: BTreeMap<String, String>,
     /// What to write; absent when it was written before a crash (W-55).
-    pub snapshot: Option<Box<Snapshot>>,
+    pub snapshot: Option<Arc<Snapshot>>,
 }
 
 /// One step and its place.

@@ -1,6 +1,7 @@
 //! Accepts or refuses a definition and lays out its initial status.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use kruntimes_core::api::{
     Job, JobPhase, JobStatus, StepPhase, StepStatus, WorkflowRunPhase, WorkflowRunStatus,
@@ -25,8 +26,8 @@ const OBJECT_MAX_BYTES: usize = 1_000_000;
 pub(super) fn initialize(state: &State) -> (WorkflowRunStatus, Action) {
     let written = state.snapshot.is_some();
     let snapshot = match &state.snapshot {
-        Some(snapshot) => supported(&snapshot.spec.jobs).map(|()| snapshot.clone()),
-        None => freeze(state),
+        Some(snapshot) => supported(&snapshot.spec.jobs).map(|()| Arc::clone(snapshot)),
+        None => freeze(state).map(Arc::new),
     };
     let snapshot = match snapshot {
         Ok(snapshot) => snapshot,
@@ -36,7 +37,7 @@ pub(super) fn initialize(state: &State) -> (WorkflowRunStatus, Action) {
     let status = accepted(state, &snapshot, &name);
     let action = Action::Initialize(Initialize {
         labels: [(LABEL_WORKFLOW_RUN_UID.to_owned(), state.uid.clone())].into(),
-        snapshot: (!written).then(|| Box::new(snapshot)),
+        snapshot: (!written).then_some(snapshot),
         name,
     });
     (status, action)

@@ -1,6 +1,7 @@
 //! What a turn is decided from.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use kruntimes_core::api::{ArtifactRef, RunPhase, WorkflowRunSpec, WorkflowRunStatus};
 use kruntimes_core::time::Time;
@@ -29,7 +30,7 @@ pub struct State {
     /// The stored status.
     pub status: WorkflowRunStatus,
     /// The snapshot with the derived name, if there is one.
-    pub snapshot: Option<Snapshot>,
+    pub snapshot: Option<Arc<Snapshot>>,
     /// Runs that carry this WorkflowRun's UID label, in any order.
     pub children: Vec<Child>,
     /// Names of Runs that an uncached read did not find (W-82).

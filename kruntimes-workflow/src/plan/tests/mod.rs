@@ -108,7 +108,7 @@ impl World {
                     assert!(self.state.snapshot.is_none(), "a snapshot is written once");
                     let bytes = snapshot.to_value();
                     let stored = crate::snapshot::Snapshot::from_value("ns/s", &bytes);
-                    self.state.snapshot = Some(stored.unwrap());
+                    self.state.snapshot = Some(stored.unwrap().into());
                 }
                 Vec::new()
             }

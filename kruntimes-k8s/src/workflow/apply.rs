@@ -1,0 +1,211 @@
+//! Carries out the one action of a turn. It makes no choices.
+
+use futures::future::{join_all, try_join_all};
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kruntimes_core::crd::{Run, WorkflowRun};
+use kruntimes_workflow::plan::{Action, Initialize, Outcome, StartStep, State, Verdict, judge};
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::{Resource as _, ResourceExt as _};
+use serde_json::json;
+
+use super::child;
+use super::controller::{Error, Shell};
+use crate::cache::ObjectKey;
+
+impl Shell {
+    /// Makes this WorkflowRun the controller of Runs that have none (W-46).
+    pub(super) async fn adopt(
+        &self,
+        key: &ObjectKey,
+        object: &WorkflowRun,
+        names: &[String],
+    ) -> Result<(), Error> {
+        let owner = owner(key, object)?;
+        let adoptions = names.iter().map(async |name| {
+            let run = ObjectKey::new(&key.namespace, name);
+            match self.runs.get(&run) {
+                Some(run) => self.adopt_run(key, &run, &owner).await,
+                None => Err(Error::NameTaken(run)),
+            }
+        });
+        try_join_all(adoptions).await?;
+        Ok(())
+    }
+
+    async fn adopt_run(
+        &self,
+        key: &ObjectKey,
+        run: &Run,
+        owner: &OwnerReference,
+    ) -> Result<(), Error> {
+        let mut owners = run.metadata.owner_references.clone().unwrap_or_default();
+        owners.push(owner.clone());
+        let patch = json!({"metadata": {
+            "resourceVersion": run.resource_version(),
+            "ownerReferences": owners,
+        }});
+        let params = PatchParams::default();
+        let adopted = self
+            .run_api(key)
+            .patch(&run.name_any(), &params, &Patch::Merge(patch))
+            .await?;
+        self.runs.written(adopted);
+        Ok(())
+    }
+
+    /// Performs an action; an error means that nothing may be patched (W-61).
+    pub(super) async fn apply(
+        &self,
+        key: &ObjectKey,
+        object: &WorkflowRun,
+        state: &State,
+        action: Action,
+    ) -> Result<Vec<Outcome>, Error> {
+        match action {
+            Action::Initialize(target) => {
+                self.freeze(key, object, &target).await?;
+                Ok(Vec::new())
+            }
+            Action::StartRunnableSteps(targets) => {
+                let owner = owner(key, object)?;
+                let starts = targets
+                    .iter()
+                    .map(|target| self.start(key, state, target, &owner));
+                // Every target is tried, so that one failure leaves the others created.
+                join_all(starts).await.into_iter().collect()
+            }
+            Action::RequestChildCancellation(names) => {
+                let asked = names.iter().map(|name| self.cancel(key, name));
+                join_all(asked)
+                    .await
+                    .into_iter()
+                    .collect::<Result<(), _>>()?;
+                Ok(Vec::new())
+            }
+            // `Action` may grow; a controller of this version is never given another one.
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    async fn freeze(
+        &self,
+        key: &ObjectKey,
+        object: &WorkflowRun,
+        target: &Initialize,
+    ) -> Result<(), Error> {
+        let Some(snapshot) = &target.snapshot else {
+            return Ok(());
+        };
+        let owner = owner(key, object)?;
+        let revision = child::revision(&key.namespace, target, snapshot, &owner);
+        let api: Api<ControllerRevision> = Api::namespaced(self.client.clone(), &key.namespace);
+        match api.create(&PostParams::default(), &revision).await {
+            Ok(created) => {
+                self.revisions.written(created);
+                Ok(())
+            }
+            // Written before a crash, or by another instance: the next turn continues from it (W-55).
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {
+                let taken = ObjectKey::new(&key.namespace, &target.name);
+                self.read_revision(&taken).await?;
+                Err(Error::NameTaken(taken))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn start(
+        &self,
+        key: &ObjectKey,
+        state: &State,
+        target: &StartStep,
+        owner: &OwnerReference,
+    ) -> Result<Outcome, Error> {
+        let run = child::run(&key.namespace, target, owner);
+        match self.run_api(key).create(&PostParams::default(), &run).await {
+            Ok(created) => {
+                self.runs.written(created);
+                Ok(started(target))
+            }
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {
+                self.reuse(key, state, target, owner).await
+            }
+            Err(kube::Error::Api(status)) if status.is_invalid() => Ok(Outcome::Invalid {
+                key: target.key.clone(),
+                name: target.name.clone(),
+                cause: status.message.clone(),
+            }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads the object whose name is taken and does what is judged about it (W-49).
+    async fn reuse(
+        &self,
+        key: &ObjectKey,
+        state: &State,
+        target: &StartStep,
+        owner: &OwnerReference,
+    ) -> Result<Outcome, Error> {
+        let name = ObjectKey::new(&key.namespace, &target.name);
+        let Some(found) = self.run_api(key).get_opt(&target.name).await? else {
+            return Err(Error::NameTaken(name));
+        };
+        match judge(state, target, &child::existing(&found)) {
+            Verdict::Use => {}
+            Verdict::Adopt => self.adopt_run(key, &found, owner).await?,
+            Verdict::Retry => return Err(Error::NameTaken(name)),
+            Verdict::Foreign => {
+                return Ok(Outcome::Foreign {
+                    key: target.key.clone(),
+                    run: name.to_string(),
+                    owner: key.to_string(),
+                });
+            }
+        }
+        self.runs.written(found);
+        Ok(started(target))
+    }
+
+    /// Asks one Run to cancel: one field, and no version, so that a busy status writer cannot win (W-88).
+    async fn cancel(&self, key: &ObjectKey, name: &str) -> Result<(), Error> {
+        let patch = Patch::Merge(json!({"spec": {"cancelRequested": true}}));
+        match self
+            .run_api(key)
+            .patch(name, &PatchParams::default(), &patch)
+            .await
+        {
+            Ok(asked) => {
+                self.runs.written(asked);
+                Ok(())
+            }
+            Err(kube::Error::Api(status)) if status.is_not_found() => {
+                self.runs.vanished(&ObjectKey::new(&key.namespace, name));
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn run_api(&self, key: &ObjectKey) -> Api<Run> {
+        Api::namespaced(self.client.clone(), &key.namespace)
+    }
+}
+
+fn started(target: &StartStep) -> Outcome {
+    Outcome::Started {
+        key: target.key.clone(),
+        name: target.name.clone(),
+    }
+}
+
+/// Makes the reference of every child to its WorkflowRun (W-45).
+fn owner(key: &ObjectKey, object: &WorkflowRun) -> Result<OwnerReference, Error> {
+    let owner = object.controller_owner_ref(&());
+    let owner = owner.ok_or_else(|| Error::NoUid(key.clone()))?;
+    Ok(OwnerReference {
+        block_owner_deletion: Some(true),
+        ..owner
+    })
+}

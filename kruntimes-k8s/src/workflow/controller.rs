@@ -1,0 +1,252 @@
+//! Wiring of the WorkflowRun controller, and one reconcile.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use futures::{StreamExt as _, stream};
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use kruntimes_core::api::WorkflowRunStatus;
+use kruntimes_core::crd::{Run, WorkflowRun};
+use kruntimes_core::keys::LABEL_WORKFLOW_RUN_UID;
+use kruntimes_workflow::plan::{Policy, State, Step, calculate, merge};
+use kruntimes_workflow::snapshot::{Snapshot, SnapshotError};
+use kube::api::{Api, Patch, PatchParams};
+use kube::runtime::watcher;
+use kube::{Client, Resource, ResourceExt as _};
+use serde_json::Value;
+
+use super::child::controller_of;
+use crate::cache::{Cache, Cached, Change, ObjectKey};
+use crate::clock::Clock;
+use crate::patch::status_patch;
+use crate::queue::{self, Outcome, WorkQueue};
+
+/// Index of children by the UID on their label.
+pub(super) const BY_OWNER: &str = "owner";
+
+/// What the WorkflowRun controller is told at start.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Namespace to serve; all when absent.
+    pub namespace: Option<String>,
+    /// Choices of the operator.
+    pub policy: Policy,
+    /// Reconciles at once.
+    pub workers: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            namespace: None,
+            policy: Policy::default(),
+            workers: 8,
+        }
+    }
+}
+
+/// Why one reconcile did not finish. Nothing was patched, and all are repeated (W-17, W-61).
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("the API refused a request")]
+    Api(#[from] kube::Error),
+    #[error("an object has no JSON form")]
+    Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    #[error("workflowrun {0} has no UID")]
+    NoUid(ObjectKey),
+    #[error("{0} is still held by an object that goes away")]
+    NameTaken(ObjectKey),
+    #[error("child run {0} is neither listed nor gone")]
+    Undecided(String),
+}
+
+/// What became of the status write of a turn.
+pub(super) enum Written {
+    /// The status is new.
+    Changed,
+    /// There was nothing to write, or nothing to write it to.
+    Nothing,
+    /// Somebody else was faster (W-63).
+    Conflict,
+}
+
+/// The controller's view of the cluster.
+pub(super) struct Shell {
+    pub(super) client: Client,
+    pub(super) clock: Clock,
+    pub(super) policy: Policy,
+    pub(super) workflow_runs: Cache<WorkflowRun>,
+    pub(super) runs: Cache<Run>,
+    pub(super) revisions: Cache<ControllerRevision>,
+    /// Decoded snapshots by UID of their WorkflowRun. A snapshot is immutable.
+    pub(super) decoded: Mutex<BTreeMap<String, Arc<Snapshot>>>,
+}
+
+/// Runs WorkflowRuns, for ever. Dropping the future stops it.
+pub async fn run(client: Client, config: Config, clock: Clock) {
+    let queue = WorkQueue::new();
+    let by_owner = |run: &Run| {
+        run.labels()
+            .get(LABEL_WORKFLOW_RUN_UID)
+            .cloned()
+            .into_iter()
+            .collect()
+    };
+    let shell = Shell {
+        client: client.clone(),
+        clock,
+        policy: config.policy,
+        workflow_runs: Cache::default(),
+        runs: Cache::new(&[(BY_OWNER, by_owner)]),
+        revisions: Cache::default(),
+        decoded: Mutex::default(),
+    };
+    let namespace = config.namespace.as_deref();
+    let all = watcher::Config::default();
+    // Only what a WorkflowRun may own is kept in memory.
+    let labelled = watcher::Config::default().labels(LABEL_WORKFLOW_RUN_UID);
+    let workflow_runs = shell
+        .workflow_runs
+        .follow(client.clone(), namespace, all)
+        .filter_map(|change| std::future::ready(shell.own_key(&change)));
+    let runs = shell
+        .runs
+        .follow(client.clone(), namespace, labelled.clone())
+        .filter_map(|change| std::future::ready(owner_key(&change)));
+    let revisions = shell
+        .revisions
+        .follow(client, namespace, labelled)
+        .filter_map(|change| std::future::ready(owner_key(&change)));
+    let keys = stream::select(workflow_runs, stream::select(runs, revisions));
+    let feed = keys.for_each(|key| {
+        queue.add(key);
+        std::future::ready(())
+    });
+    let reconcile = |key| shell.reconcile(key, &queue);
+    let work = async {
+        shell.workflow_runs.synced().await;
+        shell.runs.synced().await;
+        shell.revisions.synced().await;
+        queue::work(&queue, config.workers, reconcile).await;
+    };
+    futures::join!(feed, work);
+}
+
+/// Finds the WorkflowRun a changed object belongs to (W-69).
+fn owner_key<K: Cached>(change: &Change<K>) -> Option<ObjectKey> {
+    let (Change::Applied { new: object, .. } | Change::Deleted(object)) = change else {
+        return None;
+    };
+    let owner = controller_of(object.meta())?;
+    let ours = owner.kind == WorkflowRun::kind(&())
+        && owner.api_version == WorkflowRun::api_version(&())
+        && !owner.name.is_empty();
+    ours.then(|| ObjectKey::new(object.namespace().unwrap_or_default(), &owner.name))
+}
+
+impl Shell {
+    /// Finds the key of a changed WorkflowRun; one that is gone leaves no memory.
+    fn own_key(&self, change: &Change<WorkflowRun>) -> Option<ObjectKey> {
+        match change {
+            Change::Applied { new, .. } => Some(ObjectKey::of(new.as_ref())),
+            Change::Deleted(old) => {
+                self.forget(old);
+                None
+            }
+            Change::Undecodable { key, error } => {
+                tracing::warn!(workflow_run = %key, error, "a WorkflowRun cannot be decoded and is left alone");
+                None
+            }
+            Change::Synced => None,
+        }
+    }
+
+    async fn reconcile(&self, key: ObjectKey, queue: &WorkQueue<ObjectKey>) -> Outcome {
+        let Some(object) = self.workflow_runs.get(&key) else {
+            return Outcome::Done;
+        };
+        match self.turn(&key, &object).await {
+            Ok(Written::Changed) => {
+                // The watch does not report the controller's own write once more.
+                queue.add(key);
+                Outcome::Done
+            }
+            Ok(Written::Nothing) => Outcome::Done,
+            // The newer version usually arrives through the watch before the wait is over.
+            Ok(Written::Conflict) => Outcome::Retry,
+            Err(error) => {
+                tracing::warn!(workflow_run = %key, error = %crate::chain(&error), "reconcile failed, it is repeated");
+                Outcome::Retry
+            }
+        }
+    }
+
+    /// One turn (W-56).
+    async fn turn(&self, key: &ObjectKey, object: &WorkflowRun) -> Result<Written, Error> {
+        let mut state = self.load(key, object).await?;
+        let step = self.calculate(key, &mut state).await?;
+        self.adopt(key, object, &step.adopt).await?;
+        let outcomes = self.apply(key, object, &state, step.action).await?;
+        let desired = merge(step.desired, &outcomes);
+        if desired.phase.is_terminal() {
+            self.forget(object);
+        }
+        self.patch(key, object, &desired).await
+    }
+
+    /// Decides, with every fact the decision asks for.
+    async fn calculate(&self, key: &ObjectKey, state: &mut State) -> Result<Step, Error> {
+        // The first round may ask for Runs, the second has every answer.
+        for _ in 0..2 {
+            let step = calculate(state);
+            if step.needs.is_empty() {
+                return Ok(step);
+            }
+            self.confirm(key, state, &step.needs).await?;
+        }
+        let step = calculate(state);
+        match step.needs.first() {
+            None => Ok(step),
+            Some(need) => Err(Error::Undecided(format!("{need:?}"))),
+        }
+    }
+
+    /// Writes the status once, only if it differs, and only onto the version it was computed from (W-63).
+    async fn patch(
+        &self,
+        key: &ObjectKey,
+        object: &WorkflowRun,
+        desired: &WorkflowRunStatus,
+    ) -> Result<Written, Error> {
+        let old = match &object.status {
+            Some(status) => serde_json::to_value(status)?,
+            None => Value::Null,
+        };
+        let new = match desired {
+            desired if object.status.is_none() && *desired == WorkflowRunStatus::default() => {
+                Value::Null
+            }
+            desired => serde_json::to_value(desired)?,
+        };
+        let version = object.resource_version();
+        let Some(patch) = status_patch(version.as_deref(), &old, &new)? else {
+            return Ok(Written::Nothing);
+        };
+        let api: Api<WorkflowRun> = Api::namespaced(self.client.clone(), &key.namespace);
+        let params = PatchParams::default();
+        match api
+            .patch_status(&key.name, &params, &Patch::Merge(patch))
+            .await
+        {
+            Ok(object) => {
+                self.workflow_runs.written(object);
+                Ok(Written::Changed)
+            }
+            Err(kube::Error::Api(status)) if status.is_conflict() => Ok(Written::Conflict),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Written::Nothing),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

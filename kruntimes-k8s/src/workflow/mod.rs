@@ -1,0 +1,14 @@
+//! The WorkflowRun controller: carries out the turns that `kruntimes_workflow::plan` decides.
+//!
+//! One reconcile is load → calculate → apply → patch. A terminal Run wakes its
+//! WorkflowRun through its owner reference, and the create of the next Run
+//! follows in the same reconcile: there is no timer on that path. Nothing
+//! needed for progress lives only in memory; a new instance continues from
+//! labels and status.
+
+mod apply;
+mod child;
+mod controller;
+mod load;
+
+pub use controller::{Config, run};

@@ -1,0 +1,105 @@
+//! The `Ready` condition of Workflows and Actions.
+
+use jiff::Timestamp;
+use kruntimes_apiserver::ApiServer;
+use kruntimes_core::condition;
+use kruntimes_core::crd::{Action, Workflow};
+use kruntimes_k8s::clock::Clock;
+use kruntimes_k8s::definitions::{Config, run};
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+async fn settle() {
+    for _ in 0..300 {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn workflow(script: &str) -> Workflow {
+    serde_json::from_value(json!({
+        "apiVersion": "kruntimes.io/v1alpha1",
+        "kind": "Workflow",
+        "metadata": {"name": "w"},
+        "spec": {"jobs": {"a": {"runs-on": "bash", "steps": [{"name": "s", "run": script}]}}},
+    }))
+    .unwrap()
+}
+
+fn ready(status: Option<kruntimes_core::api::DefinitionStatus>) -> Value {
+    let conditions = status.expect("a status").conditions;
+    let found = condition::get(&conditions, "Ready").expect("a Ready condition");
+    json!([
+        found.status,
+        found.reason,
+        found.message,
+        found.observed_generation
+    ])
+}
+
+#[tokio::test(start_paused = true)]
+async fn w_153_readiness_follows_the_definition_and_rest_writes_nothing() {
+    let mut builder = ApiServer::builder();
+    for crd in kruntimes_core::crd::all() {
+        builder = builder.crd(crd);
+    }
+    let server = builder.build().unwrap();
+    let client = server.client();
+    let mut controller = tokio::task::JoinSet::new();
+    let clock = Clock::virtual_from(Timestamp::UNIX_EPOCH);
+    controller.spawn(run(client.clone(), Config::default(), clock));
+
+    let workflows: Api<Workflow> = Api::namespaced(client.clone(), "default");
+    let broken = workflow("${{ steps.t.outputs.k }}");
+    workflows
+        .create(&PostParams::default(), &broken)
+        .await
+        .unwrap();
+    let actions: Api<Action> = Api::namespaced(client, "default");
+    let action: Action = serde_json::from_value(json!({
+        "apiVersion": "kruntimes.io/v1alpha1",
+        "kind": "Action",
+        "metadata": {"name": "a"},
+        "spec": {"steps": [{"name": "s", "run": "1"}, {"name": "s", "run": "2"}]},
+    }))
+    .unwrap();
+    actions
+        .create(&PostParams::default(), &action)
+        .await
+        .unwrap();
+    settle().await;
+    assert_eq!(
+        ready(workflows.get("w").await.unwrap().status),
+        json!([
+            "False",
+            "ValidationFailed",
+            "job \"a\" step \"s\" run: no outputs for t",
+            1
+        ])
+    );
+    assert_eq!(
+        ready(actions.get("a").await.unwrap().status),
+        json!([
+            "False",
+            "ValidationFailed",
+            "Action step name \"s\" is duplicated",
+            1
+        ])
+    );
+
+    let fixed = Patch::Merge(serde_json::to_value(workflow("true")).unwrap());
+    workflows
+        .patch("w", &PatchParams::default(), &fixed)
+        .await
+        .unwrap();
+    settle().await;
+    let now = ready(workflows.get("w").await.unwrap().status);
+    assert_eq!(now, json!(["True", "Accepted", "", 2]));
+    let before = server.resource_version();
+    let touch = Patch::Merge(json!({"metadata": {"labels": {"x": "y"}}}));
+    workflows
+        .patch("w", &PatchParams::default(), &touch)
+        .await
+        .unwrap();
+    settle().await;
+    assert_eq!(server.resource_version(), before + 1);
+}
