@@ -36,8 +36,13 @@ fn ready(status: Option<kruntimes_core::api::DefinitionStatus>) -> Value {
     ])
 }
 
-#[tokio::test(start_paused = true)]
-async fn w_153_readiness_follows_the_definition_and_rest_writes_nothing() {
+struct World {
+    server: ApiServer,
+    client: kube::Client,
+    _controller: tokio::task::JoinSet<()>,
+}
+
+fn world() -> World {
     let mut builder = ApiServer::builder();
     for crd in kruntimes_core::crd::all() {
         builder = builder.crd(crd);
@@ -47,25 +52,21 @@ async fn w_153_readiness_follows_the_definition_and_rest_writes_nothing() {
     let mut controller = tokio::task::JoinSet::new();
     let clock = Clock::virtual_from(Timestamp::UNIX_EPOCH);
     controller.spawn(run(client.clone(), Config::default(), clock));
+    World {
+        server,
+        client,
+        _controller: controller,
+    }
+}
 
-    let workflows: Api<Workflow> = Api::namespaced(client.clone(), "default");
+#[tokio::test(start_paused = true)]
+async fn w_153_readiness_follows_the_definition_and_rest_writes_nothing() {
+    let world = world();
+    let workflows: Api<Workflow> = Api::namespaced(world.client.clone(), "default");
+    let params = PatchParams::default();
     let broken = workflow("${{ steps.t.outputs.k }}");
-    workflows
-        .create(&PostParams::default(), &broken)
-        .await
-        .unwrap();
-    let actions: Api<Action> = Api::namespaced(client, "default");
-    let action: Action = serde_json::from_value(json!({
-        "apiVersion": "kruntimes.io/v1alpha1",
-        "kind": "Action",
-        "metadata": {"name": "a"},
-        "spec": {"steps": [{"name": "s", "run": "1"}, {"name": "s", "run": "2"}]},
-    }))
-    .unwrap();
-    actions
-        .create(&PostParams::default(), &action)
-        .await
-        .unwrap();
+    let created = workflows.create(&PostParams::default(), &broken).await;
+    created.unwrap();
     settle().await;
     assert_eq!(
         ready(workflows.get("w").await.unwrap().status),
@@ -76,6 +77,32 @@ async fn w_153_readiness_follows_the_definition_and_rest_writes_nothing() {
             1
         ])
     );
+    let fixed = Patch::Merge(serde_json::to_value(workflow("true")).unwrap());
+    workflows.patch("w", &params, &fixed).await.unwrap();
+    settle().await;
+    let now = ready(workflows.get("w").await.unwrap().status);
+    assert_eq!(now, json!(["True", "Accepted", "", 2]));
+    let before = world.server.resource_version();
+    let touch = Patch::Merge(json!({"metadata": {"labels": {"x": "y"}}}));
+    workflows.patch("w", &params, &touch).await.unwrap();
+    settle().await;
+    assert_eq!(world.server.resource_version(), before + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn w_154_a_broken_action_says_so() {
+    let world = world();
+    let actions: Api<Action> = Api::namespaced(world.client.clone(), "default");
+    let action: Action = serde_json::from_value(json!({
+        "apiVersion": "kruntimes.io/v1alpha1",
+        "kind": "Action",
+        "metadata": {"name": "a"},
+        "spec": {"steps": [{"name": "s", "run": "1"}, {"name": "s", "run": "2"}]},
+    }))
+    .unwrap();
+    let created = actions.create(&PostParams::default(), &action).await;
+    created.unwrap();
+    settle().await;
     assert_eq!(
         ready(actions.get("a").await.unwrap().status),
         json!([
@@ -85,21 +112,4 @@ async fn w_153_readiness_follows_the_definition_and_rest_writes_nothing() {
             1
         ])
     );
-
-    let fixed = Patch::Merge(serde_json::to_value(workflow("true")).unwrap());
-    workflows
-        .patch("w", &PatchParams::default(), &fixed)
-        .await
-        .unwrap();
-    settle().await;
-    let now = ready(workflows.get("w").await.unwrap().status);
-    assert_eq!(now, json!(["True", "Accepted", "", 2]));
-    let before = server.resource_version();
-    let touch = Patch::Merge(json!({"metadata": {"labels": {"x": "y"}}}));
-    workflows
-        .patch("w", &PatchParams::default(), &touch)
-        .await
-        .unwrap();
-    settle().await;
-    assert_eq!(server.resource_version(), before + 1);
 }
