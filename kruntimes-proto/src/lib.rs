@@ -4,7 +4,7 @@
 //! - [`RuntimeClient`] is what a caller of tasks uses: an object-safe trait over the plain types of
 //!   [`execution`]. [`connect`] gives the one that speaks gRPC.
 //! - [`EventHub`] folds notifications for slow readers; every server of `RuntimeEvents` needs one.
-//! - With the feature `testing`, [`testing::ScriptedServer`] plays a Runtime Server in process, on a
+//! - With the feature `testing`, `testing::ScriptedServer` plays a Runtime Server in process, on a
 //!   clock that a test may pause.
 
 mod client;

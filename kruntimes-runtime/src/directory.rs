@@ -66,7 +66,7 @@ impl WorkRoot {
         }
     }
 
-    /// Inside, or on the way to the root while parts of it are missing.
+    /// Tells whether a path without links lies inside.
     fn holds(&self, real: &Path) -> bool {
         real.starts_with(&self.path)
     }

@@ -210,7 +210,7 @@ pub(crate) struct Terms {
 
 /// Watches a process until its end, ends it when asked, and records the result.
 ///
-/// Dropping the future kills the group; `run` then stays as it is.
+/// Dropping the future kills the group and records that.
 pub(crate) async fn drive(
     run: Arc<Run>,
     group: Group,
@@ -218,6 +218,9 @@ pub(crate) async fn drive(
     terms: Terms,
     shutdown: CancellationToken,
 ) {
+    // Dropped after the group, which is killed by then: what is recorded as ended has no process.
+    let _record = Unfinished(Arc::clone(&run));
+    let group = group;
     let gone = CancellationToken::new();
     let mut readers = JoinSet::new();
     readers.spawn(read(
@@ -247,6 +250,18 @@ pub(crate) async fn drive(
     gone.cancel();
     while readers.join_next().await.is_some() {}
     run.conclude_with(exit, stop);
+}
+
+/// Ends the record of an execution whose driver was lost, so that nobody waits for it for ever.
+struct Unfinished(Arc<Run>);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if !*self.0.ended.borrow() {
+            self.0
+                .fail("the supervision of this execution was lost".to_owned());
+        }
+    }
 }
 
 async fn limit(timeout: Option<Duration>) {

@@ -84,13 +84,15 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 impl Args {
-    /// Sends logs to standard error, filtered by `RUST_LOG`.
-    pub(crate) fn set_up_process(&self) {
+    /// Reads the command line and sends logs to standard error, filtered by `RUST_LOG`.
+    pub(crate) fn set_up_process() -> Self {
+        let args = Self::parse();
         let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
         tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_writer(io::stderr)
             .init();
+        args
     }
 
     /// Turns the flags into what the library takes.

@@ -4,14 +4,12 @@ mod args;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use kruntimes_runtime::process::own_all_children;
 use kruntimes_runtime::server::{ServeError, serve_supervisor};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let args = args::Args::parse();
-    args.set_up_process();
+    let args = args::Args::set_up_process();
     own_all_children();
     args::exit_code(run(&args).await)
 }

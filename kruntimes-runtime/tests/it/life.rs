@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use kruntimes_proto::testing::{Script, ScriptedServer};
 use kruntimes_proto::{
     ClientError, EventStream, ExecuteRequest, Execution, ExecutionState, Health, RuntimeClient,
@@ -132,7 +132,9 @@ fn the_end_of_the_tokio_runtime_kills_what_runs() {
     });
     drop(tokio);
     none_survives(dir.path());
-    drop(server);
+    // The record says so too, to whoever still holds the server.
+    let end = server.status("a").now_or_never().unwrap().unwrap();
+    assert_eq!((end.state, end.exit_code), (ExecutionState::Failed, -1));
 }
 
 #[tokio::test]
