@@ -21,7 +21,12 @@ fn workflow(name: &str, jobs: usize) -> Value {
         .map(|step| json!({"name": format!("step-{step}"), "run": "true"}))
         .collect();
     let jobs: Map<String, Value> = (0..jobs)
-        .map(|job| (format!("job-{job:02}"), json!({"runs-on": "bash", "steps": steps})))
+        .map(|job| {
+            (
+                format!("job-{job:02}"),
+                json!({"runs-on": "bash", "steps": steps}),
+            )
+        })
         .collect();
     json!({
         "apiVersion": "kruntimes.io/v1alpha1",
@@ -52,21 +57,37 @@ async fn round(engine: &Embedded, name: &str, jobs: usize) -> (Duration, Vec<Dur
         ..Submission::default()
     };
     let started = Instant::now();
-    let targets = engine.submit(submission).await.expect("the workflow is valid");
+    let targets = engine
+        .submit(submission)
+        .await
+        .expect("the workflow is valid");
     let mut progress = engine.follow(&targets[0]);
     let mut ends: BTreeMap<String, Instant> = BTreeMap::new();
     let mut gaps = Vec::new();
     let mut wall = Duration::ZERO;
     while let Some(news) = progress.next().await {
         match news {
-            Progress::Transition { path: StepPath { job: Some(job), step: Some(_), .. }, to, .. } => match to {
+            Progress::Transition {
+                path:
+                    StepPath {
+                        job: Some(job),
+                        step: Some(_),
+                        ..
+                    },
+                to,
+                ..
+            } => match to {
                 "Succeeded" => {
                     ends.insert(job, Instant::now());
                 }
                 "Running" => gaps.extend(ends.remove(&job).map(|end| end.elapsed())),
                 _ => {}
             },
-            Progress::Transition { path, to: "Succeeded", .. } if path == StepPath::default() => {
+            Progress::Transition {
+                path,
+                to: "Succeeded",
+                ..
+            } if path == StepPath::default() => {
                 wall = started.elapsed();
             }
             Progress::Transition { .. } | Progress::Output { .. } => {}
@@ -79,7 +100,9 @@ async fn round(engine: &Embedded, name: &str, jobs: usize) -> (Duration, Vec<Dur
 fn main() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be built");
     runtime.block_on(async {
-        let engine = Embedded::start(Options::default()).await.expect("the engine starts");
+        let engine = Embedded::start(Options::default())
+            .await
+            .expect("the engine starts");
         let (mut floors, mut walls, mut chains) = (Vec::new(), Vec::new(), Vec::new());
         let mut gaps = Vec::new();
         for number in 0..ROUNDS {
@@ -93,8 +116,14 @@ fn main() {
         }
         let steps = u32::try_from(JOBS * STEPS).unwrap_or(1);
         println!("floor, bash -c true:            {:?}", median(floors));
-        println!("wall, {JOBS} jobs x {STEPS} steps:         {:?}", median(walls.clone()));
-        println!("wall per step, wide:            {:?}", median(walls) / steps);
+        println!(
+            "wall, {JOBS} jobs x {STEPS} steps:         {:?}",
+            median(walls.clone())
+        );
+        println!(
+            "wall per step, wide:            {:?}",
+            median(walls) / steps
+        );
         println!("wall per step, chain of {STEPS}:      {:?}", median(chains));
         println!("median gap end -> next running: {:?}", median(gaps));
         engine.shutdown().await;

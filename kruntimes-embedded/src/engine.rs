@@ -7,15 +7,15 @@ use std::time::Duration;
 use kruntimes_apiserver::ApiServer;
 use kruntimes_core::crd::{Run, WorkflowRun};
 use kruntimes_k8s::clock::Clock;
-use kube::api::{Api, Patch, PatchParams};
 use kube::Client;
+use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
 use crate::follow::{self, Following};
 use crate::logs::LogHub;
 use crate::node::{self, BashBackend, BashBackendConfig, NodeConfig, NodeHandle, PodBackend};
 use crate::progress::{Target, TargetKind};
-use crate::submit::{self, SubmitError, Submission};
+use crate::submit::{self, Submission, SubmitError};
 use crate::supervisor::Supervisor;
 
 /// Runs at once when the machine does not say how many processors it has.
@@ -293,7 +293,7 @@ pub(crate) fn start_components(
     supervisor.start("scheduler", move || {
         let (client, time) = (client.clone(), time.clone());
         Box::pin(async move {
-            let config = kruntimes_k8s::scheduler::SchedulerConfig::default();
+            let config = kruntimes_k8s::scheduler::Config::default();
             let ended = kruntimes_k8s::scheduler::run(client, config, time).await;
             tracing::warn!(?ended, "the scheduler ended");
         })
@@ -301,11 +301,8 @@ pub(crate) fn start_components(
     let (client, time) = (clients.controllers.clone(), clock.clone());
     supervisor.start("workflow", move || {
         let (client, time) = (client.clone(), time.clone());
-        Box::pin(async move {
-            let config = kruntimes_k8s::workflow::Config::default();
-            let ended = kruntimes_k8s::workflow::run(client, config, time).await;
-            tracing::warn!(?ended, "the WorkflowRun controller ended");
-        })
+        let config = kruntimes_k8s::workflow::Config::default();
+        Box::pin(kruntimes_k8s::workflow::run(client, config, time))
     });
     let (client, time) = (clients.controllers.clone(), clock.clone());
     supervisor.start("runtime", move || {

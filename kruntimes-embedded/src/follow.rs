@@ -50,7 +50,12 @@ impl Drop for Following {
 }
 
 /// Starts to follow a target. Its output counts from now on.
-pub(crate) fn follow(client: Client, clock: Clock, logs: &Arc<LogHub>, target: Target) -> Following {
+pub(crate) fn follow(
+    client: Client,
+    clock: Clock,
+    logs: &Arc<LogHub>,
+    target: Target,
+) -> Following {
     let (sender, news) = mpsc::unbounded_channel();
     let lines = logs.subscribe();
     let follower = Follower {
@@ -97,7 +102,8 @@ struct RunView {
 impl Follower {
     async fn run(mut self, client: Client, mut lines: mpsc::UnboundedReceiver<LogNews>) {
         let namespace = self.target.namespace.clone();
-        let by_name = watcher::Config::default().fields(&format!("metadata.name={}", self.target.name));
+        let by_name =
+            watcher::Config::default().fields(&format!("metadata.name={}", self.target.name));
         let (mut objects, mut runs) = match self.target.kind {
             TargetKind::WorkflowRun => {
                 let of_uid = format!("{}={}", keys::LABEL_WORKFLOW_RUN_UID, self.target.uid);
@@ -135,7 +141,9 @@ impl Follower {
     }
 
     fn workflow_run_changed(&mut self, change: Change<WorkflowRun>) {
-        let Change::Applied { new, .. } = change else { return };
+        let Change::Applied { new, .. } = change else {
+            return;
+        };
         if new.uid().as_deref() != Some(&self.target.uid) {
             return;
         }
@@ -144,13 +152,23 @@ impl Follower {
         self.report_jobs(&status);
         let reason = condition::get(&status.conditions, keys::CONDITION_COMPLETED)
             .map(|completed| completed.reason.clone());
-        self.moved(StepPath::default(), status.phase.as_str(), reason, status.message);
+        self.moved(
+            StepPath::default(),
+            status.phase.as_str(),
+            reason,
+            status.message,
+        );
     }
 
     fn report_jobs(&mut self, status: &WorkflowRunStatus) {
         for (name, job) in status.jobs.iter().flatten() {
             for step in &job.steps {
-                self.moved(StepPath::step(name, &step.name), step.phase.as_str(), None, None);
+                self.moved(
+                    StepPath::step(name, &step.name),
+                    step.phase.as_str(),
+                    None,
+                    None,
+                );
                 for inner in &step.action_steps {
                     let path = StepPath {
                         action_step: Some(inner.name.clone()),
@@ -169,7 +187,9 @@ impl Follower {
     }
 
     fn run_changed(&mut self, change: Change<Run>) {
-        let Change::Applied { new, .. } = change else { return };
+        let Change::Applied { new, .. } = change else {
+            return;
+        };
         let uid = new.uid().unwrap_or_default();
         if self.target.kind == TargetKind::Run && uid != self.target.uid {
             return;
@@ -184,7 +204,12 @@ impl Follower {
         view.started |= status.start_time.is_some();
         if self.target.kind == TargetKind::Run {
             self.run = Some(new);
-            self.moved(StepPath::default(), status.phase.as_str(), reason, status.message);
+            self.moved(
+                StepPath::default(),
+                status.phase.as_str(),
+                reason,
+                status.message,
+            );
         }
         for news in std::mem::take(&mut self.parked) {
             self.heard(news);
@@ -276,7 +301,10 @@ impl Follower {
 
     /// Paths of the steps whose Runs the status names.
     fn expected_runs(&self) -> BTreeSet<StepPath> {
-        let status = self.workflow_run.as_ref().and_then(|object| object.status.as_ref());
+        let status = self
+            .workflow_run
+            .as_ref()
+            .and_then(|object| object.status.as_ref());
         let jobs = status.and_then(|status| status.jobs.as_ref());
         let mut paths = BTreeSet::new();
         for (name, job) in jobs.into_iter().flatten() {
@@ -291,15 +319,27 @@ impl Follower {
         let (phase, message, object) = match (&self.workflow_run, &self.run) {
             (Some(object), _) => {
                 let status = object.status.clone().unwrap_or_default();
-                (status.phase.as_str(), status.message, serde_json::to_value(object.as_ref()))
+                (
+                    status.phase.as_str(),
+                    status.message,
+                    serde_json::to_value(object.as_ref()),
+                )
             }
             (None, Some(object)) => {
                 let status = object.status.clone().unwrap_or_default();
-                (status.phase.as_str(), status.message, serde_json::to_value(object.as_ref()))
+                (
+                    status.phase.as_str(),
+                    status.message,
+                    serde_json::to_value(object.as_ref()),
+                )
             }
             (None, None) => ("Unknown", None, Ok(Value::Null)),
         };
-        let mut failures: Vec<Failure> = self.runs.values_mut().filter_map(RunView::failure).collect();
+        let mut failures: Vec<Failure> = self
+            .runs
+            .values_mut()
+            .filter_map(RunView::failure)
+            .collect();
         failures.sort_by(|a, b| a.path.cmp(&b.path));
         Ending {
             phase,

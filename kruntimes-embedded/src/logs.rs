@@ -35,7 +35,10 @@ impl LogHub {
     }
 
     fn publish(&self, news: &LogNews) {
-        let mut followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut followers = self
+            .followers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         followers.retain(|follower| follower.send(news.clone()).is_ok());
     }
 }

@@ -137,13 +137,12 @@ pub(crate) async fn create(client: &Client, object: Value) -> Result<DynamicObje
     let namespace = object.namespace().unwrap_or_else(|| NAMESPACE.to_owned());
     object.metadata.namespace = Some(namespace.clone());
     let api = api(client, &kind, &namespace)?;
-    api.create(&PostParams::default(), &object)
-        .await
-        .map_err(|source| SubmitError::Refused {
-            kind,
-            name: object.name_any(),
-            source: Box::new(source),
-        })
+    let created = api.create(&PostParams::default(), &object).await;
+    created.map_err(|source| SubmitError::Refused {
+        kind,
+        name: object.name_any(),
+        source: Box::new(source),
+    })
 }
 
 /// Patches one object of a known kind.
@@ -154,13 +153,11 @@ pub(crate) async fn patch(
     patch: Value,
 ) -> Result<(), SubmitError> {
     let api = api(client, kind, NAMESPACE)?;
-    let parameters = PatchParams::default();
-    api.patch(name, &parameters, &Patch::Merge(patch))
-        .await
-        .map(drop)
-        .map_err(|source| SubmitError::Refused {
-            kind: kind.to_owned(),
-            name: name.to_owned(),
-            source: Box::new(source),
-        })
+    let patch = Patch::Merge(patch);
+    let patched = api.patch(name, &PatchParams::default(), &patch).await;
+    patched.map(drop).map_err(|source| SubmitError::Refused {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        source: Box::new(source),
+    })
 }

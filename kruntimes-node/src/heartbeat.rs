@@ -123,8 +123,9 @@ fn operations(pod: &Pod, beat: &Beat, now: &Time) -> Value {
             { "op": "test", "path": format!("/status/conditions/{place}/type"), "value": POD_RUNTIMED_READY },
             { "op": "replace", "path": format!("/status/conditions/{place}"), "value": condition },
         ]),
-        (Some(list), None) => json!([
-            { "op": "test", "path": "/status/conditions", "value": list },
+        // Kubelets write members that are null, which a typed list does not give back: test the version.
+        (Some(_), None) => json!([
+            { "op": "test", "path": "/metadata/resourceVersion", "value": pod.resource_version() },
             { "op": "add", "path": "/status/conditions/-", "value": condition },
         ]),
         (None, _) if pod.status.is_none() => json!([

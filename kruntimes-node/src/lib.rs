@@ -32,5 +32,5 @@ mod tasks;
 
 pub use config::{Config, ConfigError};
 pub use files::NodeDirs;
-pub use logs::{Audit, JsonLines, LogRecord, LogSink, LogStream};
+pub use logs::{Audit, JsonLines, LogRecord, LogSink, LogStream, RunEnd};
 pub use runtimed::Runtimed;

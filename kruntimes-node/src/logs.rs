@@ -88,6 +88,28 @@ fn nanoseconds<S: Serializer>(ts: &jiff::Timestamp, serializer: S) -> Result<S::
 pub trait LogSink: Send + Sync {
     /// Takes one record. Must not block for long.
     fn record(&self, record: LogRecord);
+
+    /// Learns that a Run is released: its work is over and its output complete.
+    ///
+    /// Called once per Run that was held, for its last attempt.
+    fn ended(&self, end: RunEnd) {
+        drop(end);
+    }
+}
+
+/// The end of the last attempt of a Run on this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunEnd {
+    /// Namespace of the Run.
+    pub namespace: String,
+    /// Name of the Run.
+    pub run_name: String,
+    /// UID of the Run.
+    pub run_uid: String,
+    /// Which attempt ended, from 1.
+    pub attempt: i32,
+    /// Exit code of the process, when it ended by itself.
+    pub exit_code: Option<i32>,
 }
 
 /// Writes one JSON object per line.

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::Config;
 use crate::events::{Events, Note};
 use crate::files::NodeDirs;
-use crate::logs::{Line, LogRecord, LogSink, LogStream};
+use crate::logs::{Line, LogRecord, LogSink, LogStream, RunEnd};
 use crate::server::Server;
 use crate::table::{Entry, Table};
 use crate::tasks::Tasks;
@@ -118,6 +118,9 @@ impl Node {
     /// Keeps a report and emits the lines that are complete (N-177).
     pub(crate) fn take_report(&self, run: &Run, uid: &str, report: &Execution) {
         self.emit(run, uid, |entry| {
+            // A stopped process has no exit code of its own.
+            entry.exit_code =
+                (report.state.is_final() && report.exit_code >= 0).then_some(report.exit_code);
             entry.report = Some(report.clone());
             Some((report.clone(), false))
         });
@@ -127,6 +130,23 @@ impl Node {
     pub(crate) fn flush_logs(&self, run: &Run, uid: &str) {
         self.emit(run, uid, |entry| {
             entry.report.take().map(|report| (report, true))
+        });
+    }
+
+    /// Tells the log sink that an execution is over and its output complete.
+    pub(crate) fn tell_end(&self, run: &Run, uid: &str) {
+        let told = self
+            .table
+            .update(uid, |entry| (entry.local.attempt, entry.exit_code));
+        let Some((attempt, exit_code)) = told else {
+            return;
+        };
+        self.logs.ended(RunEnd {
+            namespace: run.namespace().unwrap_or_default(),
+            run_name: run.name_any(),
+            run_uid: uid.to_owned(),
+            attempt,
+            exit_code,
         });
     }
 

@@ -45,6 +45,9 @@ async fn release(node: &Node, uid: &str, run: Option<Arc<Run>>, stop: bool) {
             node.flush_logs(run, uid);
         }
     }
+    if let Some(run) = &run {
+        node.tell_end(run, uid);
+    }
     forget(node, uid, || true).await;
     if let Ok(dir) = node.files.run(uid) {
         dir.remove().await;

@@ -30,6 +30,8 @@ pub(crate) struct Entry {
     pub(crate) pushed: Option<ExecutionState>,
     /// The last report of the present attempt.
     pub(crate) report: Option<Execution>,
+    /// Exit code of the present attempt, when its process ended by itself.
+    pub(crate) exit_code: Option<i32>,
     pub(crate) stdout: Cursor,
     pub(crate) stderr: Cursor,
 }

@@ -8,13 +8,15 @@ use async_trait::async_trait;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use kruntimes_proto::RuntimeClient;
 use kruntimes_runtime::bash;
+use kruntimes_runtime::server::ServerHandle;
 use kube::ResourceExt as _;
 use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
 use super::{BackendError, PodBackend, PodSandbox};
 
 /// Names of the Runtime Servers this node has.
-pub const LOCAL_SERVERS: &[&str] = &["bash"];
+pub(super) const LOCAL_SERVERS: &[&str] = &["bash"];
 
 /// How Pods are laid out on this machine.
 #[derive(Clone, Debug)]
@@ -39,7 +41,7 @@ impl BashBackend {
 }
 
 /// Tells which local Runtime Server a container asks for: by `--language`, else by the image's name.
-pub fn local_server(container: &Container) -> Option<&'static str> {
+pub(super) fn local_server(container: &Container) -> Option<&'static str> {
     let words = || {
         let command = container.command.iter().flatten();
         command.chain(container.args.iter().flatten())
@@ -50,13 +52,21 @@ pub fn local_server(container: &Container) -> Option<&'static str> {
         .map(|(_, language)| language.as_str())
         .or_else(|| words().find_map(|word| word.strip_prefix("--language=")));
     if let Some(language) = by_flag {
-        return LOCAL_SERVERS.iter().find(|name| **name == language).copied();
+        return LOCAL_SERVERS
+            .iter()
+            .find(|name| **name == language)
+            .copied();
     }
     let image = container.image.as_deref().unwrap_or_default();
     let last = image.rsplit('/').next().unwrap_or_default();
     let name = last.split([':', '@']).next().unwrap_or_default();
     let mut parts = name.split(['-', '_', '.']);
-    parts.find_map(|part| LOCAL_SERVERS.iter().find(|server| **server == part).copied())
+    parts.find_map(|part| {
+        LOCAL_SERVERS
+            .iter()
+            .find(|server| **server == part)
+            .copied()
+    })
 }
 
 #[async_trait]
@@ -75,16 +85,14 @@ impl PodBackend for BashBackend {
         make_directory(&workspace)?;
         let socket = home.join("runtime.sock");
         let config = bash::Config {
-            work_root: workspace.clone(),
-            grace: self.config.grace,
-            ..bash::Config::default()
+            work_dir: workspace.clone(),
+            termination_grace: self.config.grace,
         };
-        let server = bash::serve_unix(&socket, config)
-            .await
-            .map_err(|error| BackendError::Server(error.to_string()))?;
-        let endpoint = format!("unix:{}", socket.display());
-        let client = kruntimes_proto::connect(&endpoint)
-            .map_err(|error| BackendError::Server(error.to_string()))?;
+        let refused = |error: &dyn std::error::Error| BackendError::Server(error.to_string());
+        let server = bash::serve_unix(&socket, &config, &CancellationToken::new())
+            .map_err(|error| refused(&error))?;
+        let client =
+            kruntimes_proto::connect(server.endpoint()).map_err(|error| refused(&error))?;
         Ok(Arc::new(BashSandbox {
             client: Arc::new(client),
             workspace,
@@ -103,7 +111,7 @@ fn make_directory(path: &Path) -> Result<(), BackendError> {
 struct BashSandbox {
     client: Arc<dyn RuntimeClient>,
     workspace: PathBuf,
-    server: Mutex<Option<bash::ServerHandle>>,
+    server: Mutex<Option<ServerHandle>>,
 }
 
 #[async_trait]
@@ -117,8 +125,10 @@ impl PodSandbox for BashSandbox {
     }
 
     async fn stop(&self) {
-        if let Some(server) = self.server.lock().await.take() {
-            server.shutdown().await;
+        if let Some(server) = self.server.lock().await.take()
+            && let Err(error) = server.shutdown().await
+        {
+            tracing::warn!(%error, "the runtime server ended with an error");
         }
     }
 }
@@ -140,14 +150,22 @@ mod tests {
         for (image, args, want) in [
             ("registry.example/bash-runtime:1.0", &[][..], Some("bash")),
             ("kruntimes-runtime-bash", &[][..], Some("bash")),
-            ("registry.example:5000/x/bash@sha256:00", &[][..], Some("bash")),
+            (
+                "registry.example:5000/x/bash@sha256:00",
+                &[][..],
+                Some("bash"),
+            ),
             ("registry.example/python-runtime:1.0", &[][..], None),
             ("bashful", &[][..], None),
             ("runtime-server", &["--language", "bash"][..], Some("bash")),
             ("runtime-server", &["--language=bash"][..], Some("bash")),
             ("bash", &["--language=python"][..], None),
         ] {
-            assert_eq!(local_server(&container(image, args)), want, "{image} {args:?}");
+            assert_eq!(
+                local_server(&container(image, args)),
+                want,
+                "{image} {args:?}"
+            );
         }
     }
 }

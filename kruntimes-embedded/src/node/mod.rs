@@ -65,7 +65,12 @@ impl NodeHandle {
     ///
     /// Returns whether there is such a daemon.
     pub fn crash_daemon(&self, pod: &str) -> bool {
-        self.map(|daemons| daemons.get(pod).inspect(|crash| crash.notify_one()).is_some())
+        self.map(|daemons| {
+            daemons
+                .get(pod)
+                .inspect(|crash| crash.notify_one())
+                .is_some()
+        })
     }
 
     /// Ends every Pod and waits until their processes are gone. The node starts no Pod afterwards.
@@ -84,9 +89,7 @@ impl NodeHandle {
 pub async fn run(config: NodeConfig) {
     let node = Node {
         deployments: Cache::default(),
-        pods: Cache::new(&[("owner", |pod: &Pod| {
-            owner(pod).into_iter().collect()
-        })]),
+        pods: Cache::new(&[("owner", |pod: &Pod| owner(pod).into_iter().collect())]),
         workers: Mutex::default(),
         tasks: Mutex::new(JoinSet::new()),
         config,
@@ -193,7 +196,11 @@ impl Node {
         if let Some(deployment) = deployment {
             failed |= !self.report(&key, &deployment).await;
         }
-        if failed { Outcome::Retry } else { Outcome::Done }
+        if failed {
+            Outcome::Retry
+        } else {
+            Outcome::Done
+        }
     }
 
     /// Writes the status of a Deployment when it changed.

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
+use kruntimes_core::{keys, resources};
 use kruntimes_k8s::clock::Clock;
-use kruntimes_node::{NodeDirs, Runtimed, RuntimedConfig};
+use kruntimes_node::{NodeDirs, Runtimed};
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
@@ -84,7 +85,11 @@ impl Life {
         let patch = json!({"status": ready_status(&self.config.clock)});
         loop {
             let written = api
-                .patch_status(&self.pod.name_any(), &PatchParams::default(), &Patch::Merge(&patch))
+                .patch_status(
+                    &self.pod.name_any(),
+                    &PatchParams::default(),
+                    &Patch::Merge(&patch),
+                )
                 .await;
             match written {
                 Ok(_) => return,
@@ -101,7 +106,7 @@ impl Life {
     async fn run_daemon(&self, sandbox: &dyn PodSandbox) {
         loop {
             let daemon = Runtimed::new(
-                RuntimedConfig::of_pod(&self.pod),
+                daemon_config(&self.pod),
                 self.config.runtimed_client.clone(),
                 sandbox.runtime(),
                 self.config.clock.clone(),
@@ -147,12 +152,28 @@ fn pods(client: &Client, pod: &Pod) -> Api<Pod> {
     Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default())
 }
 
+/// What the daemon of a Pod is told, as the Deployment's template would tell it.
+fn daemon_config(pod: &Pod) -> kruntimes_node::Config {
+    let capacity = resources::capacity(pod.annotations().iter());
+    let workers = capacity
+        .get(resources::RUNS)
+        .and_then(|amount| amount.to_whole());
+    let mut config =
+        kruntimes_node::Config::new(&pod.namespace().unwrap_or_default(), &pod.name_any());
+    config.pod_uid = pod.uid();
+    config.runtime = pod
+        .labels()
+        .get(keys::LABEL_RUNTIME)
+        .cloned()
+        .unwrap_or_default();
+    config.workers = workers.unwrap_or(resources::DEFAULT_RUNS_CAPACITY);
+    config
+}
+
 /// The status a kubelet would report for a Pod whose containers run.
 fn ready_status(clock: &Clock) -> serde_json::Value {
     let now = Timestamp::from_second(clock.now().as_second()).unwrap_or_default();
-    let condition = |name: &str| {
-        json!({"type": name, "status": "True", "lastProbeTime": null, "lastTransitionTime": now})
-    };
+    let condition = |name: &str| json!({"type": name, "status": "True", "lastProbeTime": null, "lastTransitionTime": now});
     json!({
         "phase": "Running",
         "podIP": "127.0.0.1",

@@ -45,7 +45,11 @@ pub(super) fn plan(key: &ObjectKey, deployment: Option<&Deployment>, pods: &[Arc
             Some(pod) => plan.keep.push(Arc::clone(pod)),
         }
     }
-    let kept = |pod: &Arc<Pod>| plan.keep.iter().any(|keep| keep.name_any() == pod.name_any());
+    let kept = |pod: &Arc<Pod>| {
+        plan.keep
+            .iter()
+            .any(|keep| keep.name_any() == pod.name_any())
+    };
     let surplus: Vec<String> = pods
         .iter()
         .filter(|pod| !kept(pod) && !plan.delete.contains(&pod.name_any()))
@@ -161,7 +165,14 @@ mod tests {
         assert_eq!(pods.len(), 3);
         assert_eq!(pods[2].name_any(), "runtime-bash-2");
         let settled = plan(&key(), Some(&three), &pods);
-        assert_eq!((settled.create.len(), settled.delete.len(), settled.keep.len()), (0, 0, 3));
+        assert_eq!(
+            (
+                settled.create.len(),
+                settled.delete.len(),
+                settled.keep.len()
+            ),
+            (0, 0, 3)
+        );
         let fewer = plan(&key(), Some(&deployment(1, "bash")), &pods);
         assert_eq!(fewer.delete, ["runtime-bash-1", "runtime-bash-2"]);
         let gone = plan(&key(), None, &pods);

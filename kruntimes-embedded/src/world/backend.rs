@@ -37,13 +37,19 @@ impl Ledger {
 
     /// Returns the Runs that were begun while they were still alive elsewhere.
     pub fn twice(&self) -> Vec<String> {
-        self.twice.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.twice
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Returns the Runs that are being executed now.
     pub fn live(&self) -> Vec<String> {
         let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        servers.iter().flat_map(|(_, server)| server.live()).collect()
+        servers
+            .iter()
+            .flat_map(|(_, server)| server.live())
+            .collect()
     }
 
     /// Notes that work begins and returns the number of the attempt, from zero.
@@ -96,7 +102,11 @@ impl PodBackend for SimulatedBackend {
             let attempt = ledger.begin(&pod, &request.id);
             act(request, attempt)
         });
-        let mut servers = self.ledger.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut servers = self
+            .ledger
+            .servers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         servers.push((name, server.clone()));
         Ok(Arc::new(SimulatedSandbox { server, workspace }))
     }
@@ -125,7 +135,9 @@ fn act(request: &ExecuteRequest, attempt: usize) -> Script {
 fn write_outputs(path: Option<String>, values: &Value) {
     let Some(path) = path else { return };
     let lines = values.as_object().into_iter().flatten();
-    let text: String = lines.map(|(key, value)| format!("{key}={value}\n")).collect();
+    let text: String = lines
+        .map(|(key, value)| format!("{key}={value}\n"))
+        .collect();
     // A run directory that is gone means that nobody waits for the outputs.
     let _ = std::fs::write(path, text);
 }

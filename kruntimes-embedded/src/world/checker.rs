@@ -58,7 +58,9 @@ pub enum Violation {
         to: String,
     },
     /// Invariant 5.
-    #[error("invariant 5, accounted: run {run} ended {phase} with {executed} executions of {allowed} allowed")]
+    #[error(
+        "invariant 5, accounted: run {run} ended {phase} with {executed} executions of {allowed} allowed"
+    )]
     Unaccounted {
         /// The Run.
         run: String,
@@ -107,8 +109,14 @@ pub(super) struct Checker {
 impl Checker {
     pub(super) fn new(client: &Client, ledger: Arc<Ledger>, plan: &Plan) -> Self {
         let runs = Cache::new(&[("pod", |run: &Run| {
-            let active = run.status.as_ref().filter(|status| status.phase.is_active());
-            active.and_then(|status| status.assigned_pod.clone()).into_iter().collect()
+            let active = run
+                .status
+                .as_ref()
+                .filter(|status| status.phase.is_active());
+            active
+                .and_then(|status| status.assigned_pod.clone())
+                .into_iter()
+                .collect()
         })]);
         let flows = Cache::default();
         let config = watcher::Config::default;
@@ -154,7 +162,9 @@ impl Checker {
     }
 
     fn check_run(&self, change: Change<Run>) -> Result<(), Violation> {
-        let Change::Applied { old, new } = change else { return Ok(()) };
+        let Change::Applied { old, new } = change else {
+            return Ok(());
+        };
         let twice = self.ledger.twice();
         if !twice.is_empty() {
             return Err(Violation::TwoOwners { runs: twice });
@@ -197,28 +207,41 @@ impl Checker {
             return Ok(());
         };
         let flows = self.flows.list();
-        let Some(flow) = flows.iter().find(|flow| flow.uid().as_deref() == Some(&uid)) else {
+        let Some(flow) = flows
+            .iter()
+            .find(|flow| flow.uid().as_deref() == Some(&uid))
+        else {
             return Ok(());
         };
         let of = |job: &str| -> Vec<Arc<Run>> {
             let runs = self.runs.list().into_iter();
             runs.filter(|other| {
                 other.labels().get(keys::LABEL_WORKFLOW_RUN_UID) == Some(&uid)
-                    && other.labels().get(keys::LABEL_WORKFLOW_JOB).map(String::as_str) == Some(job)
+                    && other
+                        .labels()
+                        .get(keys::LABEL_WORKFLOW_JOB)
+                        .map(String::as_str)
+                        == Some(job)
             })
             .collect()
         };
-        let live = of(&job).into_iter().filter(|other| {
-            other.uid() != run.uid() && !phase_of(other).is_terminal()
-        });
+        let live = of(&job)
+            .into_iter()
+            .filter(|other| other.uid() != run.uid() && !phase_of(other).is_terminal());
         if let Some(other) = live.last() {
-            let text = format!("step {step} of {job} began while {} lives", other.name_any());
+            let text = format!(
+                "step {step} of {job} began while {} lives",
+                other.name_any()
+            );
             return Err(Violation::Graph(text));
         }
         let spec = flow.spec.jobs.get(&job);
         for need in spec.into_iter().flat_map(|job| &job.needs) {
             let steps = flow.spec.jobs.get(need).map_or(0, |job| job.steps.len());
-            let done = of(need).iter().filter(|run| phase_of(run) == RunPhase::Succeeded).count();
+            let done = of(need)
+                .iter()
+                .filter(|run| phase_of(run) == RunPhase::Succeeded)
+                .count();
             if done < steps {
                 let text = format!("{job} began with {done} of {steps} steps of {need} succeeded");
                 return Err(Violation::Graph(text));
@@ -228,7 +251,13 @@ impl Checker {
     }
 
     fn check_flow(&self, change: Change<WorkflowRun>) -> Result<(), Violation> {
-        let Change::Applied { old: Some(old), new } = change else { return Ok(()) };
+        let Change::Applied {
+            old: Some(old),
+            new,
+        } = change
+        else {
+            return Ok(());
+        };
         let before = old.status.clone().unwrap_or_default();
         let after = new.status.clone().unwrap_or_default();
         if before.phase.is_terminal()
@@ -251,8 +280,9 @@ impl Checker {
             return Err(Violation::Cancellation(text));
         }
         for object in snapshot.objects("runs.kruntimes.io") {
-            let run: Run = serde_json::from_value(Value::clone(object))
-                .map_err(|error| Violation::Graph(format!("a stored Run cannot be read: {error}")))?;
+            let run: Run = serde_json::from_value(Value::clone(object)).map_err(|error| {
+                Violation::Graph(format!("a stored Run cannot be read: {error}"))
+            })?;
             self.check_account(&run)?;
         }
         Ok(())
@@ -278,7 +308,10 @@ impl Checker {
 }
 
 fn phase_of(run: &Run) -> RunPhase {
-    run.status.as_ref().map(|status| status.phase).unwrap_or_default()
+    run.status
+        .as_ref()
+        .map(|status| status.phase)
+        .unwrap_or_default()
 }
 
 fn check_final(run: &str, before: &RunStatus, after: &RunStatus) -> Result<(), Violation> {
@@ -326,7 +359,11 @@ fn check_frozen_outputs(
     let now = after.jobs.as_ref().unwrap_or(&none);
     for (name, job) in before.jobs.iter().flatten() {
         let settled = job.phase == JobPhase::Succeeded;
-        if settled && now.get(name).is_none_or(|after| after.outputs != job.outputs) {
+        if settled
+            && now
+                .get(name)
+                .is_none_or(|after| after.outputs != job.outputs)
+        {
             let text = format!("outputs of {flow}/{name} changed after it succeeded");
             return Err(Violation::Graph(text));
         }

@@ -66,7 +66,10 @@ impl Plan {
 
     /// The objects to create.
     pub fn targets(&self) -> Vec<Value> {
-        self.intents.iter().map(|intent| intent.object.clone()).collect()
+        self.intents
+            .iter()
+            .map(|intent| intent.object.clone())
+            .collect()
     }
 
     /// What is cancelled on the way.

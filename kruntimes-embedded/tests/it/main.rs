@@ -1,0 +1,4 @@
+//! Tests of the embedded engine.
+
+mod local;
+mod simulation;
