@@ -147,6 +147,10 @@ impl Embedded {
     /// # Errors
     ///
     /// Returns why it does not start; nothing runs then.
+    #[expect(
+        clippy::unused_async,
+        reason = "a store on disk will be opened here; callers need not change then"
+    )]
     pub async fn start(options: Options) -> Result<Self, StartError> {
         let directory = RuntimeDirectory::new(&options)?;
         let backend = BashBackend::new(BashBackendConfig {

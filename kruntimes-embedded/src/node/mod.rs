@@ -115,8 +115,8 @@ pub async fn run(config: NodeConfig) {
         queue::work(&queue, 4, |key| node.reconcile(key)).await;
     };
     let stop = node.config.handle.stop.clone();
-    stop.run_until_cancelled(async { futures::join!(feed, work) })
-        .await;
+    let live = Box::pin(async { futures::join!(feed, work) });
+    stop.run_until_cancelled(live).await;
     node.end_all().await;
     node.config.handle.stopped.send_replace(true);
     // A node that was stopped on request is not to be started again.

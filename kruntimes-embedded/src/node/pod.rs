@@ -40,7 +40,7 @@ impl Worker {
             crash: Arc::new(Notify::new()),
         };
         let stopped = stop.clone();
-        (Self { stop }, async move { life.run(stopped).await })
+        (Self { stop }, Box::pin(life.run(stopped)))
     }
 
     /// Ends the Pod: its daemon, its Runtime Server and their processes.
@@ -62,9 +62,9 @@ impl Life {
         let _registered = Registered::new(&self.config.handle, &self.pod, &self.crash);
         let live = async {
             self.report_ready().await;
-            self.run_daemon(sandbox.as_ref()).await;
+            Box::pin(self.run_daemon(sandbox.as_ref())).await;
         };
-        stop.run_until_cancelled(live).await;
+        stop.run_until_cancelled(Box::pin(live)).await;
         sandbox.stop().await;
     }
 

@@ -135,9 +135,11 @@ fn act(request: &ExecuteRequest, attempt: usize) -> Script {
 fn write_outputs(path: Option<String>, values: &Value) {
     let Some(path) = path else { return };
     let lines = values.as_object().into_iter().flatten();
-    let text: String = lines
-        .map(|(key, value)| format!("{key}={value}\n"))
-        .collect();
+    let lines: Vec<String> = lines.map(|(key, value)| format!("{key}={value}")).collect();
+    let text = lines.join(
+        "
+",
+    );
     // A run directory that is gone means that nobody waits for the outputs.
     let _ = std::fs::write(path, text);
 }

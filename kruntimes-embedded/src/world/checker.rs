@@ -153,7 +153,7 @@ impl Checker {
                     self.count += 1;
                     match seen {
                         Seen::Run(change) => self.check_run(change)?,
-                        Seen::WorkflowRun(change) => self.check_flow(change)?,
+                        Seen::WorkflowRun(change) => Self::check_flow(change)?,
                     }
                 }
                 () = &mut end => return Ok(()),
@@ -250,7 +250,7 @@ impl Checker {
         Ok(())
     }
 
-    fn check_flow(&self, change: Change<WorkflowRun>) -> Result<(), Violation> {
+    fn check_flow(change: Change<WorkflowRun>) -> Result<(), Violation> {
         let Change::Applied {
             old: Some(old),
             new,

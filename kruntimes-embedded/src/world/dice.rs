@@ -13,7 +13,7 @@ impl Dice {
     }
 
     /// Returns the next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn roll(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -23,17 +23,17 @@ impl Dice {
 
     /// Returns a number from `low` to `high`, both included.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
-        low + self.next() % (high - low + 1)
+        low + self.roll() % (high - low + 1)
     }
 
     /// Returns an index below `count`.
     pub fn below(&mut self, count: usize) -> usize {
         let count = u64::try_from(count.max(1)).unwrap_or(u64::MAX);
-        usize::try_from(self.next() % count).unwrap_or(0)
+        usize::try_from(self.roll() % count).unwrap_or(0)
     }
 
     /// Says yes in `percent` of all cases.
     pub fn chance(&mut self, percent: u64) -> bool {
-        self.next() % 100 < percent
+        self.roll() % 100 < percent
     }
 }

@@ -86,7 +86,7 @@ fn script(dice: &mut Dice, exits: &[u64]) -> String {
         1 | 2 => dice.between(10, 800),
         _ => dice.between(1000, 9000),
     };
-    let outputs = json!({"value": dice.next() % 1000});
+    let outputs = json!({"value": dice.roll() % 1000});
     json!({"ms": ms, "exits": exits, "outputs": outputs}).to_string()
 }
 

@@ -61,3 +61,86 @@ async fn a_run_is_executed_through_every_room() {
     assert_eq!(ending.object["status"]["outputs"], json!({"key": "value"}));
     engine.shutdown().await;
 }
+
+fn workflow(name: &str, jobs: &Value) -> Value {
+    json!({
+        "apiVersion": "kruntimes.io/v1alpha1",
+        "kind": "WorkflowRun",
+        "metadata": {"name": name},
+        "spec": {"jobs": jobs},
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn outputs_travel_from_job_to_job() {
+    let engine = Embedded::start(Options::default()).await.unwrap();
+    let jobs = json!({
+        "build": {
+            "runs-on": "bash",
+            "outputs": {"tag": "${{ steps.pack.outputs.tag }}"},
+            "steps": [
+                {"name": "prepare", "run": "echo preparing"},
+                {"name": "pack", "run": "echo tag=v41 >> \"$KRUNTIME_OUTPUTS\""},
+            ],
+        },
+        "announce": {
+            "runs-on": "bash",
+            "needs": ["build"],
+            "steps": [{"name": "say", "env": {"TAG": "${{ jobs.build.outputs.tag }}"}, "run": "echo built $TAG"}],
+        },
+    });
+    let target = submit(&engine, workflow("release", &jobs)).await;
+    let (lines, ending) = finish(&engine, &target).await;
+    assert_eq!(ending.phase, "Succeeded", "{ending:?}");
+    assert_eq!(lines, ["preparing", "built v41"]);
+    engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failing_step_skips_its_dependents_and_shows_its_end() {
+    let engine = Embedded::start(Options::default()).await.unwrap();
+    let step = |run: &str| json!([{"name": "step", "run": run}]);
+    let jobs = json!({
+        "bad": {"runs-on": "bash", "steps": step("echo reason >&2; exit 17")},
+        "after": {"runs-on": "bash", "needs": ["bad"], "steps": step("true")},
+        "free": {"runs-on": "bash", "steps": step("true")},
+    });
+    let target = submit(&engine, workflow("broken", &jobs)).await;
+    let (_, ending) = finish(&engine, &target).await;
+    assert_eq!(ending.phase, "Failed");
+    let phase = |job: &str| ending.object["status"]["jobs"][job]["phase"].clone();
+    assert_eq!(
+        [phase("bad"), phase("after"), phase("free")],
+        ["Failed", "Skipped", "Succeeded"]
+    );
+    assert_eq!(ending.failures.len(), 1, "{ending:?}");
+    assert_eq!(ending.failures[0].exit_code, Some(17));
+    assert_eq!(ending.failures[0].stderr_tail, ["reason"]);
+    engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cancelling_and_ending_leaves_no_process() {
+    let engine = Embedded::start(Options::default()).await.unwrap();
+    let script = "echo $$; trap '' TERM; sleep 300 & wait; sleep 300";
+    let jobs = json!({"long": {"runs-on": "bash", "steps": [{"name": "sleep", "run": script}]}});
+    let target = submit(&engine, workflow("long", &jobs)).await;
+    let mut progress = engine.follow(&target);
+    let pid = loop {
+        match progress.next().await.unwrap() {
+            Progress::Output { line, .. } => break line,
+            Progress::Transition { .. } => {}
+            Progress::Ended(ending) => panic!("it ended early: {ending:?}"),
+        }
+    };
+    engine.cancel(&target).await.unwrap();
+    engine.cancel(&target).await.unwrap();
+    let ending = loop {
+        if let Progress::Ended(ending) = progress.next().await.unwrap() {
+            break ending;
+        }
+    };
+    assert_eq!(ending.phase, "Cancelled");
+    engine.shutdown().await;
+    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+}
