@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kruntimes_apiserver::ApiServer;
 use kruntimes_core::api::{JobPhase, WorkflowRunPhase, WorkflowRunStatus};
 use kruntimes_core::crd::{Run, WorkflowRun};
@@ -32,8 +33,29 @@ pub(crate) struct World {
 impl World {
     /// Starts without a controller.
     fn idle() -> Self {
+        Self::serving(kruntimes_core::crd::all())
+    }
+
+    /// Starts a controller on an API that refuses Runs with scripts above ten characters.
+    fn strict() -> Self {
+        let strict = |crd| {
+            let mut value = serde_json::to_value(crd).unwrap();
+            let schema = &mut value["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+            let inline = "/properties/spec/properties/source/properties/inline/maxLength";
+            if let Some(limit) = schema.pointer_mut(inline) {
+                *limit = json!(10);
+            }
+            serde_json::from_value(value).unwrap()
+        };
+        let crds = kruntimes_core::crd::all().into_iter().map(strict);
+        let mut world = Self::serving(crds.collect());
+        world.start();
+        world
+    }
+
+    fn serving(crds: Vec<CustomResourceDefinition>) -> Self {
         let mut builder = ApiServer::builder();
-        for crd in kruntimes_core::crd::all() {
+        for crd in crds {
             builder = builder.crd(crd);
         }
         let server = builder.build().expect("the CRDs are valid");

@@ -189,7 +189,7 @@ async fn w_16_a_refused_definition_leaves_nothing_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn w_40_a_run_the_api_refuses_fails_its_step_at_once() {
+async fn w_40_a_step_that_outgrows_its_limit_fails_at_once() {
     let world = World::new();
     // One argument is longer than a Run may carry, and only after evaluation.
     let jobs = json!({
@@ -208,4 +208,25 @@ async fn w_40_a_run_the_api_refuses_fails_its_step_at_once() {
     assert_eq!(status.phase, WorkflowRunPhase::Failed);
     let text = "resolve step \"t\" in job \"a\": rendered arg[0] is 16000 bytes, exceeds 8192";
     assert_eq!(status.message.as_deref(), Some(text));
+}
+
+#[tokio::test(start_paused = true)]
+async fn w_40_a_run_the_api_refuses_is_not_tried_again() {
+    let world = World::strict();
+    let mut large = job(&[], &["s"]);
+    large["steps"][0]["run"] = json!("echo something long");
+    world
+        .create(json!({"a": large, "b": job(&[], &["s"])}))
+        .await;
+    world.settle().await;
+    let message = world.status().await.message.unwrap();
+    let name = kruntimes_core::names::child_run("wfr", "a", "s", "");
+    let head = format!("create child run \"{name}\" for step \"s\" in job \"a\": ");
+    assert!(message.starts_with(&head), "{message}");
+    assert!(message.contains("spec.source.inline"), "{message}");
+    let jobs = world.status().await.jobs.unwrap();
+    assert_eq!(jobs["a"].reason.as_deref(), Some("StepFailed"));
+    assert_eq!(world.listed().await, ["b/s"]);
+    world.succeed("b", "s").await;
+    assert_eq!(world.phase().await, WorkflowRunPhase::Failed);
 }
