@@ -1,5 +1,7 @@
 //! Who this runtimed is and how much it takes.
 
+use crate::files::NodeDirs;
+
 /// Identity and limits of one runtimed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -49,8 +51,8 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Returns the first setting that is empty.
-    pub fn check(&self) -> Result<(), ConfigError> {
+    /// Returns the first setting that is empty, or a workspace root that is not absolute.
+    pub fn check(&self, files: &NodeDirs) -> Result<(), ConfigError> {
         for (name, value) in [
             ("POD_NAMESPACE", &self.namespace),
             ("POD_NAME", &self.pod_name),
@@ -59,7 +61,12 @@ impl Config {
                 return Err(ConfigError::Empty(name));
             }
         }
-        Ok(())
+        if files.workspace().is_absolute() {
+            Ok(())
+        } else {
+            let given = files.workspace().display().to_string();
+            Err(ConfigError::Relative(given))
+        }
     }
 
     /// Returns how many Runs are held at once.
@@ -81,16 +88,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_must_be_given() {
-        assert_eq!(Config::new("ns", "pod").check(), Ok(()));
-        assert_eq!(
-            Config::new("", "pod").check(),
-            Err(ConfigError::Empty("POD_NAMESPACE"))
-        );
-        assert_eq!(
-            Config::new("ns", "").check().unwrap_err().to_string(),
-            "POD_NAME must not be empty"
-        );
+    fn names_must_be_given_and_paths_absolute() {
+        let files = NodeDirs::default();
+        assert_eq!(Config::new("ns", "pod").check(&files), Ok(()));
+        for (namespace, pod, files, text) in [
+            ("", "pod", &files, "POD_NAMESPACE must not be empty"),
+            ("ns", "", &files, "POD_NAME must not be empty"),
+            (
+                "ns",
+                "pod",
+                &NodeDirs::new("work"),
+                "workspace directory work must be an absolute path",
+            ),
+        ] {
+            let error = Config::new(namespace, pod).check(files).unwrap_err();
+            assert_eq!(error.to_string(), text);
+        }
     }
 
     #[test]

@@ -26,15 +26,19 @@ const AGAIN: Duration = Duration::from_millis(500);
 pub(crate) async fn recover(node: &Arc<Node>) {
     let known = list(node).await;
     node.runs.synced().await;
-    let mut active = BTreeSet::new();
-    for run in node.my_runs() {
-        let Some(uid) = run.uid() else { continue };
-        if phase(&run) != RunPhase::Scheduled {
-            restore(node, &run, &uid, &known);
+    let runs = node.my_runs();
+    // What has begun comes first: it is held whatever the capacity, and counts for the others.
+    for begun in [true, false] {
+        for run in &runs {
+            if phase(run) != RunPhase::Scheduled && has_begun(run, &known) == begun {
+                restore(node, run, begun);
+            }
         }
-        node.queue.add(ObjectKey::of(run.as_ref()));
-        active.insert(uid);
     }
+    for run in &runs {
+        node.queue.add(ObjectKey::of(run.as_ref()));
+    }
+    let active: BTreeSet<String> = runs.iter().filter_map(|run| run.uid()).collect();
     for orphan in known.iter().filter(|found| !active.contains(&found.id)) {
         tracing::info!(uid = orphan.id, "stopping an execution without a run");
         let (shared, uid) = (Arc::clone(node), orphan.id.clone());
@@ -53,27 +57,28 @@ pub(crate) async fn recover(node: &Arc<Node>) {
     }
 }
 
-/// Restores the entry of one Run.
-///
-/// What has begun is held whatever the capacity. A claim of which nothing came yet has to fit; otherwise
-/// it waits for room like a Run that is not claimed.
-fn restore(node: &Arc<Node>, run: &Run, uid: &str, known: &[Execution]) {
-    let status = run.status.as_ref();
-    let begun = known.iter().any(|found| found.id == uid)
-        || status.is_some_and(|status| {
-            condition::is_true(&status.conditions, CONDITION_RUNTIME_ACCEPTED)
-                || life::is_in_backoff(status)
-        });
+/// Tells whether more came of a claim than the claim itself.
+fn has_begun(run: &Run, known: &[Execution]) -> bool {
+    let accepted = run.status.as_ref().is_some_and(|status| {
+        condition::is_true(&status.conditions, CONDITION_RUNTIME_ACCEPTED)
+            || life::is_in_backoff(status)
+    });
+    accepted
+        || known
+            .iter()
+            .any(|found| run.uid().as_ref() == Some(&found.id))
+}
+
+/// Restores the entry of one Run. What has not begun has to fit, or waits for room.
+fn restore(node: &Arc<Node>, run: &Run, begun: bool) {
+    let Some(uid) = run.uid() else { return };
     if begun {
-        node.table.adopt(uid, entry(run));
-    } else if node
-        .table
-        .reserve(uid, entry(run), &node.capacity())
-        .is_err()
-    {
-        return;
+        node.table.adopt(&uid, entry(run));
+        resume(node, &uid);
+    } else {
+        // Refused, it is taken up like a claim whose answer was lost.
+        let _ = node.table.reserve(&uid, entry(run), &node.capacity());
     }
-    resume(node, uid);
 }
 
 async fn list(node: &Node) -> Vec<Execution> {

@@ -1,3 +1,33 @@
-//! Placeholder; the binary is being written.
+//! The sidecar of a Runtime Pod. See `runtimed --help`.
 
-fn main() {}
+mod args;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Parser as _;
+use kruntimes_k8s::clock::Clock;
+use kruntimes_node::{JsonLines, Runtimed};
+use kube::Client;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let args = args::Args::parse();
+    args::set_up_logs();
+    let (config, files) = (args.config(), args.files());
+    if let Err(error) = config.check(&files) {
+        return args::failed("bad configuration", &error);
+    }
+    let runtime = match kruntimes_proto::connect(&args.runtime_endpoint) {
+        Ok(runtime) => Arc::new(runtime),
+        Err(error) => return args::failed("bad --runtime-endpoint", &error),
+    };
+    let client = match Client::try_default().await {
+        Ok(client) => client,
+        Err(error) => return args::failed("no access to a cluster", &error),
+    };
+    let logs = Arc::new(JsonLines::new(std::io::stdout()));
+    let runtimed = Runtimed::new(config, client, runtime, Clock::system(), logs, files);
+    Box::pin(runtimed.with_shutdown(args::stop_signals()).run()).await;
+    ExitCode::SUCCESS
+}
