@@ -218,7 +218,7 @@ impl Node {
                 self.deployments.written(object);
                 true
             }
-            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => true,
+            Err(kube::Error::Api(status)) if status.is_not_found() => true,
             Err(error) => {
                 tracing::warn!(deployment = %key, %error, "a status cannot be written");
                 false

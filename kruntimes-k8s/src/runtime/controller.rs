@@ -42,6 +42,9 @@ impl Default for Config {
 /// Why one reconcile did not finish. All are repeated.
 #[derive(Debug, thiserror::Error)]
 enum Error {
+    /// Computed from an old version. No news for anybody, it is only repeated (S-107, N-13).
+    #[error("the object has changed meanwhile")]
+    Stale,
     #[error("the API refused a write")]
     Api(#[from] kube::Error),
     #[error("an object has no JSON form")]
@@ -122,6 +125,7 @@ impl Shell {
         let refused = made.as_ref().err().map(Refusal::to_fact);
         let written = self.write_status(&key, &runtime, refused.as_ref()).await;
         match (made, written) {
+            (Err(Refusal::Api(Error::Stale)), _) | (_, Err(Error::Stale)) => Outcome::Retry,
             (Err(Refusal::Api(error)), _) | (_, Err(error)) => {
                 tracing::warn!(runtime = %key, error = %chain(&error), "reconcile failed, it is repeated");
                 Outcome::Retry
@@ -202,10 +206,8 @@ impl Shell {
                 self.runtimes.written(object);
                 Ok(())
             }
-            // The newer version is on its way through the watch and wakes the key again.
-            Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => {
-                Ok(())
-            }
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_conflict() => Err(Error::Stale),
             Err(error) => Err(error.into()),
         }
     }
