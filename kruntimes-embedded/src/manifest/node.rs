@@ -127,6 +127,10 @@ fn step<'a>(from: &Located<'a>) -> Option<Located<'a>> {
         let index = index.parse().ok()?;
         return advance(None, elements.get(index)?, Segment::Index(index), rest);
     }
+    if let (Content::Scalar { .. }, Some(rest)) = (&from.node.content, path.strip_prefix("[0]")) {
+        // A text that was taken as a list of one.
+        return advance(from.key, from.node, Segment::Index(0), rest);
+    }
     let ends = |rest: &str| rest.is_empty() || rest.starts_with(['.', '[']);
     let bracketed = path.strip_prefix('[');
     let rest_after = |name: &str| {

@@ -1,0 +1,244 @@
+//! Flags, and the plain requests they become.
+
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Args as Group, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use kruntimes_embedded::manifest::parse_input;
+
+use crate::paint::When;
+
+const EXAMPLES: &str = "\
+Examples:
+  krt local run build.yaml                     run a file on this machine
+  krt local run greet.yaml --input who=world   run a Workflow with an input
+  generate | krt local run -                   run what another program writes
+  krt local run build.yaml -o json | jq .status.phase
+
+Exit codes:
+  0    done: everything ended Succeeded
+  1    could not be carried out
+  2    wrong usage
+  3    the file or an input was refused; nothing ran
+  10   ended Failed      11  ended Timeout      12  ended Cancelled
+  130  stopped by Ctrl-C  143  stopped by SIGTERM";
+
+/// Runs workflows, functions and scripts on warm pools.
+#[derive(Debug, Parser)]
+#[command(name = "krt", version, after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+    /// When to use colour; `NO_COLOR` and TERM=dumb turn it off
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    color: When,
+    /// Write plain ASCII instead of ticks and lines
+    #[arg(long, global = true)]
+    ascii: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Run things on this machine, without cluster, container or isolation
+    #[command(subcommand, after_help = EXAMPLES)]
+    Local(Local),
+}
+
+#[derive(Debug, Subcommand)]
+enum Local {
+    /// Run a file: a WorkflowRun, a Workflow, a Run, or several documents
+    ///
+    /// Steps run as ordinary processes with the rights of the caller. What they write to standard
+    /// output appears on standard output with job and step in front, progress and problems on
+    /// standard error. Without a document of kind Runtime named `bash` one is provided.
+    #[command(after_help = EXAMPLES)]
+    Run {
+        /// File to run, or `-` for standard input
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        #[command(flatten)]
+        options: RunOptions,
+    },
+    /// Workflows on this machine
+    #[command(subcommand, visible_alias = "workflow")]
+    Wf(LocalWorkflow),
+}
+
+#[derive(Debug, Subcommand)]
+enum LocalWorkflow {
+    /// Run a file; the same as `krt local run FILE`
+    #[command(after_help = EXAMPLES)]
+    Run {
+        /// File to run, or `-` for standard input
+        #[arg(short, long, value_name = "FILE")]
+        file: Option<PathBuf>,
+        #[command(flatten)]
+        options: RunOptions,
+    },
+}
+
+#[derive(Debug, Group)]
+struct RunOptions {
+    /// Value of an input of the Workflow; may repeat, the last of equal keys wins
+    #[arg(long = "input", visible_alias = "set", value_name = "KEY=VALUE", value_parser = parse_input)]
+    inputs: Vec<(String, String)>,
+    /// Directory for the files of the steps; a temporary one unless given
+    #[arg(long, value_name = "DIR")]
+    runtime_dir: Option<PathBuf>,
+    /// Print the result as a table, or the final object as JSON and nothing else
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+    /// Keep the files of the steps
+    #[arg(long)]
+    keep: bool,
+    /// Steps that may run at once in the provided Runtime; the number of processors unless given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    slots: Option<u32>,
+}
+
+/// How the result is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// One JSON document.
+    Json,
+}
+
+/// What the caller wants.
+pub(crate) enum Command {
+    /// Run a file on this machine.
+    LocalRun(LocalRun),
+}
+
+/// A file to run on this machine.
+pub(crate) struct LocalRun {
+    /// The file; `-` is standard input.
+    pub(crate) file: PathBuf,
+    /// Values of inputs, in the order given.
+    pub(crate) inputs: Vec<(String, String)>,
+    /// Directory for the files of the steps.
+    pub(crate) runtime_dir: Option<PathBuf>,
+    /// How the result is printed.
+    pub(crate) format: Format,
+    /// Whether the files stay.
+    pub(crate) keep: bool,
+    /// Steps at once.
+    pub(crate) slots: Option<u32>,
+    /// When to use colour.
+    pub(crate) color: When,
+    /// Whether to use ASCII only.
+    pub(crate) ascii: bool,
+}
+
+impl Args {
+    /// Turns the flags into a request; usage errors that clap cannot know end the process with code 2.
+    pub(crate) fn into_command(self) -> Command {
+        let (file, options) = match self.verb {
+            Verb::Local(Local::Run { file, options }) => (file, options),
+            Verb::Local(Local::Wf(LocalWorkflow::Run { file, options })) => {
+                let Some(file) = file else {
+                    // W-150
+                    let said = "--file is required";
+                    Self::command()
+                        .error(ErrorKind::MissingRequiredArgument, said)
+                        .exit();
+                };
+                (file, options)
+            }
+        };
+        Command::LocalRun(LocalRun {
+            file,
+            inputs: options.inputs,
+            runtime_dir: options.runtime_dir,
+            format: options.output,
+            keep: options.keep,
+            slots: options.slots,
+            color: self.color,
+            ascii: self.ascii,
+        })
+    }
+}
+
+/// Sends the logs of the libraries to standard error, as much of them as `KRT_LOG` asks for.
+pub(crate) fn set_up_process() {
+    use tracing_subscriber::EnvFilter;
+
+    let filter = EnvFilter::try_from_env("KRT_LOG").unwrap_or_else(|_| EnvFilter::new("off"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+}
+
+/// Starts the threads of the process.
+///
+/// # Panics
+///
+/// Panics when the system has no threads to give: there is nothing to report it with.
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let built = builder.enable_all().build();
+    built.expect("the system gives threads to a new process")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(words: &[&str]) -> Result<LocalRun, clap::Error> {
+        let words = std::iter::once("krt").chain(words.iter().copied());
+        let Command::LocalRun(request) = Args::try_parse_from(words)?.into_command();
+        Ok(request)
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn both_spellings_ask_for_the_same() {
+        let short = ["local", "run", "a.yaml", "--input", "k=v=w", "--set", "k="];
+        let long = [
+            "local", "wf", "run", "-f", "a.yaml", "--set", "k=v=w", "--input", "k=",
+        ];
+        for words in [&short[..], &long[..]] {
+            let request = parsed(words).unwrap();
+            assert_eq!(request.file, PathBuf::from("a.yaml"));
+            // W-146: the text splits at the first `=`, the value may be empty.
+            let want = [("k", "v=w"), ("k", "")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+            assert_eq!(request.inputs, want);
+        }
+    }
+
+    #[test]
+    fn c_14_wrong_usage_is_code_2() {
+        for words in [
+            &["local", "run"][..],
+            &["local", "run", "f", "--input", "kv"],
+            &["local", "run", "f", "--input", "=v"],
+            &["local", "run", "f", "-o", "yml"],
+            &["local", "run", "f", "--slots", "0"],
+            &["local", "run", "f", "--color", "pink"],
+            &["locl"],
+        ] {
+            let Err(error) = parsed(words) else {
+                panic!("{words:?} is refused")
+            };
+            assert_eq!(error.exit_code(), 2, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn w_146_the_refusal_of_an_input_has_its_text() {
+        let Err(error) = parsed(&["local", "run", "f", "--input", "kv"]) else {
+            panic!("an input without `=` is refused")
+        };
+        assert!(
+            error.to_string().contains("--input must be key=value"),
+            "{error}"
+        );
+    }
+}

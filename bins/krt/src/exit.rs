@@ -1,0 +1,96 @@
+//! How the process ends (C-14).
+
+use std::process::ExitCode;
+
+/// Why the process ends, as its exit code says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Everything ended well.
+    Done,
+    /// Something outside the file did not work.
+    NotCarriedOut,
+    /// The file or an input was refused.
+    Refused,
+    /// What ran ended `Failed`.
+    Failed,
+    /// What ran ended `Timeout`.
+    Timeout,
+    /// What ran ended `Cancelled`.
+    Cancelled,
+    /// Stopped by SIGINT.
+    Interrupted,
+    /// Stopped by SIGTERM or SIGHUP.
+    Terminated,
+}
+
+impl Exit {
+    /// The exit code.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::NotCarriedOut => 1,
+            Self::Refused => 3,
+            Self::Failed => 10,
+            Self::Timeout => 11,
+            Self::Cancelled => 12,
+            Self::Interrupted => 130,
+            Self::Terminated => 143,
+        }
+    }
+
+    /// The end of one object.
+    pub(crate) fn of_phase(phase: &str) -> Self {
+        match phase {
+            "Succeeded" | "Ready" => Self::Done,
+            "Failed" => Self::Failed,
+            "Timeout" => Self::Timeout,
+            "Cancelled" => Self::Cancelled,
+            _ => Self::NotCarriedOut,
+        }
+    }
+
+    /// The end of several objects: the worst of their ends.
+    pub(crate) fn of_phases<'a>(phases: impl IntoIterator<Item = &'a str>) -> Self {
+        let rank = |exit: &Self| match exit {
+            Self::Done => 0,
+            Self::Cancelled => 1,
+            Self::Timeout => 2,
+            Self::Failed => 3,
+            Self::Refused | Self::NotCarriedOut | Self::Interrupted | Self::Terminated => 4,
+        };
+        let ends = phases.into_iter().map(Self::of_phase);
+        ends.max_by_key(rank).unwrap_or(Self::NotCarriedOut)
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c_14_the_worst_end_decides() {
+        for (phases, want) in [
+            (&["Succeeded"][..], 0),
+            (&["Succeeded", "Ready"], 0),
+            (&["Failed"], 10),
+            (&["Timeout"], 11),
+            (&["Cancelled"], 12),
+            (&["Cancelled", "Failed", "Timeout", "Succeeded"], 10),
+            (&["Succeeded", "Cancelled"], 12),
+            (&["Unknown", "Failed"], 1),
+            (&[], 1),
+        ] {
+            assert_eq!(
+                Exit::of_phases(phases.iter().copied()).code(),
+                want,
+                "{phases:?}"
+            );
+        }
+    }
+}
