@@ -98,22 +98,19 @@ impl Start {
     async fn execute(&self, node: &Node, request: ExecuteRequest) -> Result<(), Failure> {
         let give_up = Instant::now() + PURSUIT;
         let mut wait = AGAIN;
-        for attempt in 1_u32.. {
-            let Some(request) = self.timed(node, &request) else {
-                return Ok(());
-            };
+        let mut answers = 0;
+        while let Some(request) = self.timed(node, &request) {
             let Err(error) = node.server.execute(request).await else {
                 return Ok(());
             };
-            match self.after_error(node, &error).await {
+            answers += u32::from(matches!(error, ClientError::Other { .. }));
+            let started = self.settle(node, &error, give_up).await;
+            let again = match started {
                 Started::Yes => return Ok(()),
-                Started::No => {
-                    return Err(Failure::new(reason::RUNTIME_EXECUTE, &error.to_string()));
-                }
-                Started::Unknown => {}
-            }
-            let answered = matches!(error, ClientError::Other { .. }) && attempt >= TRIES;
-            if answered || Instant::now() + wait >= give_up {
+                Started::Absent => answers < TRIES && Instant::now() + wait < give_up,
+                Started::Refused => false,
+            };
+            if !again {
                 return Err(Failure::new(reason::RUNTIME_EXECUTE, &error.to_string()));
             }
             sleep(wait).await;
@@ -147,27 +144,34 @@ impl Start {
         })
     }
 
-    /// Finds out what a failed start has done.
-    async fn after_error(&self, node: &Node, error: &ClientError) -> Started {
+    /// Finds out what a failed start has done; as long as that is open, nothing is sent again (N-81).
+    async fn settle(&self, node: &Node, error: &ClientError, give_up: Instant) -> Started {
         let taken = matches!(error, ClientError::AlreadyExists { .. });
         if !taken && !error.is_ambiguous() {
-            return Started::No;
+            return Started::Refused;
         }
-        match node.server.status(&self.uid).await {
-            // N-82: the result of an attempt that was not forgotten is none of this one.
-            Ok(found) if taken && found.state.is_final() => {
-                let _ = node.server.forget(&self.uid).await;
-                Started::Unknown
+        loop {
+            match node.server.status(&self.uid).await {
+                // N-82: the result of an attempt that was not forgotten is none of this one.
+                Ok(found) if taken && found.state.is_final() => {
+                    let _ = node.server.forget(&self.uid).await;
+                    return Started::Absent;
+                }
+                Ok(_) => return Started::Yes,
+                Err(error) if error.is_not_found() => return Started::Absent,
+                Err(_) if Instant::now() + AGAIN >= give_up => return Started::Refused,
+                Err(_) => sleep(AGAIN).await,
             }
-            Ok(_) => Started::Yes,
-            // N-81: not found, it may be sent again; no answer, it is asked again.
-            Err(_) => Started::Unknown,
         }
     }
 }
 
+/// What came of a start that failed.
 enum Started {
+    /// The server has it.
     Yes,
-    No,
-    Unknown,
+    /// The server does not have it; it may be sent again.
+    Absent,
+    /// It will not come to be, or nobody can tell for too long.
+    Refused,
 }

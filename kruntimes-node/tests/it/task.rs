@@ -312,6 +312,49 @@ async fn n_81_a_lost_answer_does_not_execute_twice() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn n_81_nothing_is_sent_again_before_the_server_has_answered() {
+    let world = World::new(2).await;
+    let server = ScriptedServer::new(|_| Script::exits(0).after(Duration::from_secs(9)));
+    server.break_next(Method::Status, Fault::Delay(Duration::ZERO));
+    server.break_next(Method::Execute, Fault::LoseAnswer);
+    for _ in 0..5 {
+        let gone = ClientError::Unavailable {
+            message: "x".into(),
+        };
+        server.break_next(Method::Status, Fault::Refuse(gone));
+    }
+    let _daemon = world.daemon(server.clone());
+    let run = world.submit("a", script("x")).await;
+    let done = world.until_over("a").await;
+    assert_eq!(status(&done).phase, RunPhase::Succeeded);
+    assert_eq!(server.executed(&run.uid().unwrap()), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn n_13_a_conflict_on_the_terminal_write_is_no_failure() {
+    let world = World::new(2).await;
+    let server = ScriptedServer::new(|request| leaves(request, "A=1"));
+    let layer = kruntimes_apiserver::fault::FaultLayer::new(
+        7,
+        kruntimes_apiserver::fault::FaultPlan {
+            conflict: 0.6,
+            ..Default::default()
+        },
+    );
+    let handle = layer.handle();
+    let client = world.api_server.client_with(&layer);
+    let _daemon = world.daemon_with(client, server.clone());
+    for name in ["a", "b", "c", "d"] {
+        let run = world.submit(name, script("x")).await;
+        let done = world.until_over(name).await;
+        assert_eq!(status(&done).phase, RunPhase::Succeeded);
+        assert_eq!(status(&done).outputs["A"], "1", "N-97");
+        assert_eq!(server.executed(&run.uid().unwrap()), 1);
+    }
+    assert!(handle.counts().conflicts > 4);
+}
+
+#[tokio::test(start_paused = true)]
 async fn n_81_a_start_that_never_arrived_is_sent_again_without_a_retry() {
     let world = World::new(2).await;
     let server = ScriptedServer::default();
