@@ -120,6 +120,17 @@ impl Board {
         }
     }
 
+    /// The phase of a place as known so far.
+    pub(crate) fn phase(&self, target: usize, path: &StepPath) -> &'static str {
+        let names = [&path.job, &path.step, &path.action_step];
+        let names = names.into_iter().flatten();
+        let found = self.targets.get(target);
+        let found = names.fold(found, |item, name| {
+            item?.items.iter().find(|member| member.name == *name)
+        });
+        found.map_or("Pending", |item| item.phase)
+    }
+
     /// How a place is called in lines; the target stands in front when there are several.
     pub(crate) fn path(&self, target: usize, path: &StepPath) -> String {
         let name = self.targets.get(target).map_or("", |item| &item.name);

@@ -152,6 +152,7 @@ spec:
         let mut findings = manifest.check(&Known {
             runtimes: Some(vec!["bash".into()]),
             inputs: Some(Vec::new()),
+            ..Known::default()
         });
         findings.retain(|finding| finding.severity != Severity::Advice);
         let paint = Paint {

@@ -7,8 +7,14 @@ use crate::paint::Paint;
 
 /// Renders a transition: `<RFC3339> <path> <old>→<new> <duration> <reason>`.
 ///
-/// That something exists and has not begun is no transition.
-pub(crate) fn transition(path: &str, progress: &Progress, paint: Paint) -> Option<String> {
+/// `before` is the phase known so far, for what is seen for the first time; that
+/// something exists and has not begun is no transition.
+pub(crate) fn transition(
+    path: &str,
+    before: &str,
+    progress: &Progress,
+    paint: Paint,
+) -> Option<String> {
     let Progress::Transition {
         from,
         to,
@@ -20,10 +26,10 @@ pub(crate) fn transition(path: &str, progress: &Progress, paint: Paint) -> Optio
     else {
         return None;
     };
-    if from.is_none() && matches!(*to, "Pending" | "Waiting") {
+    let from = from.unwrap_or(before);
+    if from == *to {
         return None;
     }
-    let from = from.unwrap_or("-");
     let took = took.map_or_else(|| "-".to_owned(), compact);
     let mut line = format!(
         "{} {} {from}{}{} {took}",
@@ -58,7 +64,7 @@ mod tests {
             .iter()
             .filter_map(|(_, progress)| match progress {
                 Progress::Transition { path, .. } => {
-                    transition(&board.path(0, path), progress, paint)
+                    transition(&board.path(0, path), board.phase(0, path), progress, paint)
                 }
                 Progress::Output { path, line, .. } => {
                     Some(output(&board.path(0, path), line, paint))
@@ -76,7 +82,9 @@ mod tests {
             ascii: true,
         };
         let lines = story();
-        let lines = lines.iter().filter_map(|(_, p)| transition("p", p, paint));
+        let lines = lines
+            .iter()
+            .filter_map(|(_, p)| transition("p", "-", p, paint));
         assert!(
             lines
                 .fold(String::new(), |all, line| all + &line)

@@ -94,6 +94,7 @@ fn known(manifest: &Manifest, request: &LocalRun) -> Known {
     let brought = manifest.runtimes().map(str::to_owned);
     Known {
         runtimes: Some(provided.chain(brought).collect()),
+        local: true,
         inputs: Some(request.inputs.clone()),
     }
 }
@@ -254,12 +255,16 @@ impl<'a> Watch<'a> {
     }
 
     fn see(&mut self, index: usize, progress: Progress) {
+        let before = match &progress {
+            Progress::Transition { path, .. } => self.board.phase(index, path),
+            Progress::Output { .. } | Progress::Ended(_) => "-",
+        };
         self.board.apply(index, &progress, self.now());
         self.screen.touch();
         match &progress {
             Progress::Transition { path, .. } => {
                 let path = self.board.path(index, path);
-                let line = lines::transition(&path, &progress, self.screen.err);
+                let line = lines::transition(&path, before, &progress, self.screen.err);
                 if let (Some(line), false) = (line, self.screen.is_live()) {
                     self.screen.notice(&line);
                 }

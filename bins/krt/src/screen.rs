@@ -11,8 +11,8 @@ use crate::args::{Format, LocalRun};
 use crate::paint::{Paint, Wishes};
 use crate::tree::Room;
 
-/// Shortest time between two frames.
-const FRAME: Duration = Duration::from_millis(100);
+/// Shortest time between two frames. One with lines above it draws twice, so ten times a second is the most.
+const FRAME: Duration = Duration::from_millis(200);
 /// Longest time between two frames, so that durations move.
 const SECOND: Duration = Duration::from_secs(1);
 /// Room where nobody tells how large the terminal is.
@@ -106,7 +106,6 @@ impl Screen {
         if let Some(live) = &mut self.live {
             live.flush();
             live.bar.set_message(frame);
-            live.bar.tick();
             live.drawn = Instant::now();
             live.changed = false;
         }
@@ -138,7 +137,8 @@ impl Live {
     }
 
     fn print(&mut self, text: &str) {
-        self.above.push(text.to_owned());
+        // A carriage return would write over the tree.
+        self.above.push(text.replace('\r', " "));
         self.changed = true;
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::Container;
 use kruntimes_workflow::graph::is_label;
 use serde_json::Value;
 
@@ -10,6 +11,7 @@ use super::finding::Finding;
 use super::nearest::{listed, meant};
 use super::source::Source;
 use super::{Known, Manifest, inputs, jobs, rules};
+use crate::node::{LOCAL_SERVERS, local_server};
 
 pub(super) fn check(manifest: &Manifest, known: &Known) -> Vec<Finding> {
     let source = &manifest.source;
@@ -23,6 +25,9 @@ pub(super) fn check(manifest: &Manifest, known: &Known) -> Vec<Finding> {
     findings.extend(duplicates(source, &manifest.documents));
     if let Some(runtimes) = &known.runtimes {
         findings.extend(unknown_runtimes(manifest, runtimes));
+    }
+    if known.local {
+        findings.extend(unavailable_images(manifest));
     }
     if let Some(values) = &known.inputs {
         findings.extend(inputs::check(manifest, values));
@@ -79,6 +84,29 @@ fn unknown_runtimes(manifest: &Manifest, existing: &[String]) -> Vec<Finding> {
             };
             let finding = manifest.source.error("K050", said, document.place(&path));
             findings.push(finding.help(help));
+        }
+    }
+    findings
+}
+
+/// C-73: a Runtime whose Pods can never become ready here would keep its Runs waiting for ever.
+fn unavailable_images(manifest: &Manifest) -> Vec<Finding> {
+    let runtimes = manifest.documents.iter();
+    let runtimes = runtimes.filter(|document| document.kind() == "Runtime");
+    let mut findings = Vec::new();
+    for document in runtimes {
+        let first = &document.value["spec"]["template"]["spec"]["containers"][0];
+        // What is no container is reported by the schema.
+        let Ok(container) = serde_json::from_value::<Container>(first.clone()) else {
+            continue;
+        };
+        if local_server(&container).is_none() {
+            let image = container.image.unwrap_or_default();
+            let said = format!("image `{image}` has no runtime server on this machine");
+            let path = "spec.template.spec.containers[0].image";
+            let finding = manifest.source.error("K050", said, document.place(path));
+            let available = listed(LOCAL_SERVERS).unwrap_or_default();
+            findings.push(finding.help(format!("available: {available}")));
         }
     }
     findings

@@ -44,6 +44,8 @@ pub struct Manifest {
 pub struct Known {
     /// Runtimes that exist beside those of the file; absent means that nothing is known about them.
     pub runtimes: Option<Vec<String>>,
+    /// Whether the objects run in this process, which has Runtime Servers only for some images.
+    pub local: bool,
     /// Values for the inputs of the Workflow that is to be run; absent while nothing is to be run.
     pub inputs: Option<Vec<(String, String)>>,
 }

@@ -21,8 +21,8 @@ pub(super) fn submission(
     inputs: &[(String, String)],
 ) -> Result<Submission, Vec<Finding>> {
     let known = Known {
-        runtimes: None,
         inputs: Some(inputs.to_vec()),
+        ..Known::default()
     };
     let findings = manifest.check(&known);
     if has_errors(&findings) {

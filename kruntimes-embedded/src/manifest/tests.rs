@@ -10,6 +10,7 @@ const HEAD: &str =
 fn known() -> Known {
     Known {
         runtimes: Some(vec!["bash".to_owned()]),
+        local: true,
         inputs: Some(Vec::new()),
     }
 }
@@ -269,6 +270,12 @@ fn c_73_an_unavailable_runtime_is_refused_with_those_that_exist() {
     insta::assert_snapshot!(checked(text));
     let manifest = read("f", text).unwrap();
     assert_eq!(manifest.check(&Known::default()), []);
+    let runtime = "apiVersion: kruntimes.io/v1alpha1\nkind: Runtime\nmetadata: {name: python}\nspec:\n  \
+                   template: {spec: {containers: [{name: runtime, image: registry.example/python:3}]}}\n";
+    insta::assert_snapshot!(checked(&format!("{text}---\n{runtime}")), @r"
+    9:57 error K050 image `registry.example/python:3` has no runtime server on this machine <registry.example/python:3>
+        available: `bash`
+    ");
 }
 
 /// Whatever the text, reading and checking end without a panic, and every finding points into the text.

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::{BackendError, PodBackend, PodSandbox};
 
 /// Names of the Runtime Servers this node has.
-pub(super) const LOCAL_SERVERS: &[&str] = &["bash"];
+pub(crate) const LOCAL_SERVERS: &[&str] = &["bash"];
 
 /// How Pods are laid out on this machine.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ impl BashBackend {
 }
 
 /// Tells which local Runtime Server a container asks for: by `--language`, else by the image's name.
-pub(super) fn local_server(container: &Container) -> Option<&'static str> {
+pub(crate) fn local_server(container: &Container) -> Option<&'static str> {
     let words = || {
         let command = container.command.iter().flatten();
         command.chain(container.args.iter().flatten())

@@ -11,6 +11,7 @@ mod replicas;
 
 pub use backend::{BackendError, PodBackend, PodSandbox};
 pub use local::{BashBackend, BashBackendConfig};
+pub(crate) use local::{LOCAL_SERVERS, local_server};
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,6 @@
 //! Every example ends as its header says.
 
+use kruntimes_embedded::manifest::{Known, read};
 use serde_json::{Value, json};
 
 use crate::process::{example, krt, object, phases, text};
@@ -11,6 +12,28 @@ fn ran(name: &str, words: &[&str]) -> (i32, Value) {
     let code = output.status.code().unwrap();
     assert!(!output.stdout.is_empty(), "{}", text(&output.stderr));
     (code, object(&output))
+}
+
+#[test]
+fn every_example_is_sound_and_says_how_to_run_it() {
+    let directory = example("");
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let file = std::fs::read_to_string(&path).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let command = format!("#   krt local run examples/workflows/{name}");
+        assert!(file.contains(&command), "{name}");
+        let manifest = read(&name, &file).unwrap();
+        let findings = manifest.check(&Known {
+            runtimes: Some(vec!["bash".to_owned()]),
+            local: true,
+            inputs: None,
+        });
+        assert_eq!(findings, [], "{name}");
+        names.push(name);
+    }
+    assert!(names.len() >= 5, "{names:?}");
 }
 
 #[test]
