@@ -4,6 +4,8 @@
 //! median gap from the end of a step to the start of the next one as seen in
 //! the status, and the floor taken in the same process, interleaved.
 
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::{Duration, Instant};
