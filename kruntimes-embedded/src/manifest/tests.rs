@@ -1,3 +1,5 @@
+//! Whole files, from text to findings and objects.
+
 use std::fmt::Write as _;
 
 use serde_json::json;
