@@ -2,7 +2,9 @@
 
 use kruntimes_core::api::{API_VERSION, GROUP, VERSION};
 use kruntimes_core::crd::Runtime;
-use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, DynamicObject, PostParams};
+#[cfg(feature = "testing")]
+use kube::api::{Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
@@ -146,6 +148,7 @@ pub(crate) async fn create(client: &Client, object: Value) -> Result<DynamicObje
 }
 
 /// Patches one object of a known kind.
+#[cfg(feature = "testing")]
 pub(crate) async fn patch(
     client: &Client,
     kind: &str,
