@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn s_17_a_queued_key_is_not_added_again_and_a_running_one_runs_once_more() {
+    async fn s_17_case_092_a_queued_key_is_not_added_again_and_a_running_one_runs_once_more() {
         let queue = WorkQueue::new();
         queue.add(1);
         queue.add(1);

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_committed_files_are_current() {
+    fn case_140_the_committed_files_are_current() {
         run(true).unwrap();
     }
 }

@@ -350,6 +350,15 @@ const PHASES: [RunPhase; 9] = [
     RunPhase::Cancelled,
 ];
 
+#[test]
+fn case_086_no_phase_is_both_over_and_counted() {
+    for phase in PHASES {
+        let waits = phase == RunPhase::Pending;
+        let kinds = [waits, phase.is_active(), phase.is_terminal()];
+        assert_eq!(kinds.iter().filter(|is| **is).count(), 1, "{phase}");
+    }
+}
+
 /// The part of the phase graph that a node may walk (API reference, section 3.8).
 fn is_edge(from: RunPhase, to: RunPhase) -> bool {
     match from {
@@ -521,7 +530,7 @@ proptest! {
 
     /// N-104: the wait before an attempt never shrinks and never exceeds its ceiling.
     #[test]
-    fn n_104_backoff_is_monotone(attempt in 2_i32..200, millis in 1_i64..100_000) {
+    fn n_104_case_065_backoff_is_monotone(attempt in 2_i32..200, millis in 1_i64..100_000) {
         let policy = RetryPolicy { backoff: Some(Duration::from_millis(millis)), ..RetryPolicy::default() };
         let (one, two) = (retry::backoff(Some(&policy), attempt), retry::backoff(Some(&policy), attempt + 1));
         prop_assert!(one <= two && two <= retry::BACKOFF_MAX && one.is_positive());

@@ -166,7 +166,7 @@ fn printer_columns_are_those_of_the_reference() {
 
 /// No `null`, no unsigned format, no rule about the past inside a list.
 #[test]
-fn schemas_hold_nothing_that_surprises_a_server() {
+fn case_140_schemas_hold_nothing_that_surprises_a_server() {
     fn walk(schema: &Value, path: &str, in_list: bool) {
         assert!(schema.get("nullable").is_none(), "{path} is nullable");
         let values = schema["enum"].as_array().cloned().unwrap_or_default();

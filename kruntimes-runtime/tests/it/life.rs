@@ -179,9 +179,9 @@ async fn other_children_of_this_process_are_left_alone() {
     ours.kill().await.unwrap();
 }
 
-/// Case 058: the kept text is bounded, so an endless writer costs a bounded amount of memory.
+/// The kept text is bounded, so an endless writer costs a bounded amount of memory.
 #[tokio::test]
-async fn endless_output_takes_bounded_memory() {
+async fn case_058_endless_output_takes_bounded_memory() {
     let dir = tempfile::tempdir().unwrap();
     let server = bash(dir.path());
     let before = resident();

@@ -108,7 +108,7 @@ fn s_79_a_run_is_counted_exactly_once_at_every_instant() {
 }
 
 #[test]
-fn s_80_s_140_namespaces_never_mix() {
+fn s_80_s_140_case_082_namespaces_never_mix() {
     let pod = small();
     let here = a_run("r").shared();
     let there = a_run("r").namespace("other").shared();

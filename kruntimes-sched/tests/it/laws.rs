@@ -253,7 +253,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(160))]
 
     #[test]
-    fn s_81_no_history_overcommits_a_pod(
+    fn s_81_case_083_no_history_overcommits_a_pod(
         capacities in prop::collection::vec(1_i64..5, PODS),
         requests in prop::collection::vec((1_i64..4, prop::bool::weighted(0.2)), RUNS),
         steps in prop::collection::vec(step(), 1..120),

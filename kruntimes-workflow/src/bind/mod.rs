@@ -122,10 +122,9 @@ mod tests {
     }
 
     #[test]
-    fn w_102_w_148_a_workflow_becomes_an_inline_workflow_run() {
+    fn w_102_w_148_case_023_only_inputs_are_bound_early() {
         let values = [("image".to_owned(), "agent:v1".to_owned())].into();
         let rendered = render_workflow(&workflow(), &values).unwrap();
-        // Case 023: only inputs are bound early.
         assert_eq!(
             rendered.spec.jobs["build"].steps[0].run.as_deref(),
             Some("echo agent:v1 ${{ steps.x.outputs.y }}")

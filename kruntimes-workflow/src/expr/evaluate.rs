@@ -206,16 +206,23 @@ mod tests {
             ("${{\r\n\tinputs.x\n}}", "1"),
             ("a${{ inputs.x }}b${{ inputs.a.b }}c", "a1bdottedc"),
             ("${{ steps.build.outputs.tag }}", "v1"),
-            // Case 019: names and keys with dots.
-            ("${{ steps.lint.fast.outputs.n }}", "1"),
-            ("${{ steps.build.outputs.with.dots }}", "w"),
-            ("${{ steps.build.outputs.a.outputs.b }}", "deep"),
             // W-171: a job named like a step.
             ("${{ jobs.build.outputs.tag }}", "from job"),
             (
                 "${{ steps.mixed.outputs.v }}",
                 "a mention of kruntimes.io/env/",
             ),
+        ] {
+            assert_eq!(eval(template).as_deref(), Ok(want), "{template}");
+        }
+    }
+
+    #[test]
+    fn w_30_case_019_names_and_keys_may_have_dots() {
+        for (template, want) in [
+            ("${{ steps.lint.fast.outputs.n }}", "1"),
+            ("${{ steps.build.outputs.with.dots }}", "w"),
+            ("${{ steps.build.outputs.a.outputs.b }}", "deep"),
         ] {
             assert_eq!(eval(template).as_deref(), Ok(want), "{template}");
         }
@@ -323,7 +330,13 @@ mod tests {
                 "${{ steps.ghost.outputs.x }}",
                 "no outputs for ghost".into(),
             ),
-            // Case 013: a producer that wrote nothing, and one that wrote something else.
+        ]);
+    }
+
+    /// A producer that wrote nothing, and one that wrote something else. The words are those of W-31.
+    #[test]
+    fn w_31_case_013_an_output_that_was_not_written_is_named() {
+        assert_errors(&[
             (
                 "${{ steps.silent.outputs.x }}",
                 "no outputs for silent".into(),

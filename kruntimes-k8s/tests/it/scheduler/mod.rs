@@ -188,7 +188,7 @@ async fn s_139_s_133_a_run_deleted_in_flight_does_not_hide_its_successor() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn s_86_a_lost_answer_is_looked_up_once_and_the_run_is_not_bound_twice() {
+async fn s_86_case_080_a_lost_answer_is_looked_up_once_and_the_run_is_not_bound_twice() {
     let world = World::new().await;
     world.ready_pod("p", 1).await;
     world.meddle(&[Trick::LoseAnswer]);

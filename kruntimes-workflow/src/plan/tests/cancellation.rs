@@ -36,7 +36,7 @@ fn w_177_between_initialization_and_the_first_start_nothing_starts() {
 }
 
 #[test]
-fn w_88_w_89_children_are_asked_once_and_their_end_decides_nothing() {
+fn w_88_w_89_case_041_children_are_asked_once_and_their_end_decides_nothing() {
     for end in [
         RunPhase::Succeeded,
         RunPhase::Failed,
@@ -54,7 +54,7 @@ fn w_88_w_89_children_are_asked_once_and_their_end_decides_nothing() {
         assert_eq!(step.stage, Stage::Cancelling);
         assert_eq!(World::names(&world.turn()).len(), 2);
         world.idle_turn();
-        // Case 041: not Cancelled while a child is left.
+        // Not Cancelled while a child is left.
         assert_eq!(world.phase(), WorkflowRunPhase::Running);
         assert_eq!(world.message(), "cancelling, 2 children left");
         world.end("a", "s", end);

@@ -210,7 +210,7 @@ fn w_86_a_contract_is_published_from_the_frozen_copy() {
 }
 
 #[test]
-fn w_84_outputs_have_a_budget() {
+fn w_84_case_011_all_outputs_together_have_a_budget() {
     let big = "v".repeat(8000);
     let entries: Vec<_> = (0..8).map(|n| format!("k{n}")).collect();
     let outputs: Vec<_> = entries

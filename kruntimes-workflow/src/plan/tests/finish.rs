@@ -64,7 +64,7 @@ fn active_phases_leave_the_step_running() {
 }
 
 #[test]
-fn w_166_failure_skips_what_depends_and_starts_what_does_not() {
+fn w_166_case_028_failure_skips_what_depends_and_starts_what_does_not() {
     let mut world = World::accepted(jobs([
         ("build", a_job()),
         ("test", a_job().needs(&["build"])),
@@ -87,7 +87,7 @@ fn w_166_failure_skips_what_depends_and_starts_what_does_not() {
             ("test", JobPhase::Skipped),
         ]
     );
-    // Case 028: the reason names the deciding job.
+    // The reason names the deciding job.
     assert_eq!(
         world.job("test").reason.as_deref(),
         Some("DependencyFailed")
@@ -153,14 +153,14 @@ fn w_170_a_run_deleted_after_it_was_seen_finished_changes_nothing() {
 }
 
 #[test]
-fn w_83_a_final_phase_never_changes() {
+fn w_83_case_037_a_final_phase_never_changes() {
     let mut world = World::accepted(jobs([("a", a_job()), ("b", a_job())]));
     world.turn();
     world.end("a", "s", RunPhase::Failed);
     world.succeed("b", "s", &[]);
     world.turn();
     assert_eq!(world.phase(), WorkflowRunPhase::Failed);
-    // Case 037: whatever the children say later.
+    // Whatever the children say later.
     world.end("a", "s", RunPhase::Succeeded);
     world.end("b", "s", RunPhase::Failed);
     world.idle_turn();
@@ -262,7 +262,7 @@ fn w_49_w_40_a_target_that_cannot_be_created_fails_its_step_only() {
 }
 
 #[test]
-fn w_49_an_existing_object_is_judged() {
+fn w_49_case_034_an_existing_object_is_judged() {
     let mut world = World::accepted(jobs([("a", a_job())]));
     let Action::StartRunnableSteps(targets) = world.decide().action else {
         panic!("one job is ready")

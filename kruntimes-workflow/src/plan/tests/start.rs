@@ -240,8 +240,8 @@ fn w_51_execution_reads_the_snapshot_only() {
 }
 
 #[test]
-fn w_171_names_that_resemble_each_other_stay_apart() {
-    // Case 040: `a-b` / `c` and `a` / `b-c` would join to the same text.
+fn w_171_case_040_names_that_resemble_each_other_stay_apart() {
+    // `a-b` / `c` and `a` / `b-c` would join to the same text.
     let mut world = World::accepted(jobs([
         ("Build_All", a_job().step("build-all", "1")),
         ("build-all", a_job().step("a.b", "1")),
