@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use super::script::{Call, Dialect, Fault, Method, Script};
 use crate::client::{ClientError, EventStream, RuntimeClient};
@@ -48,6 +49,8 @@ struct Entry {
     number: u64,
     execution: Execution,
     cancel_takes: Duration,
+    /// When a cancel that is under way will have stopped the work, whoever still waits for it.
+    dies_at: Option<Instant>,
     /// Ends the execution when its time has come.
     timer: Option<AbortHandle>,
 }
@@ -239,6 +242,25 @@ impl ScriptedServer {
         Ok(())
     }
 
+    /// Begins to stop work, which goes on when the caller gives up; returns when it will be stopped.
+    fn condemn(&self, id: &str) -> Option<(u64, Option<Instant>)> {
+        let mut state = self.state();
+        let entry = state.entries.get_mut(id)?;
+        let number = entry.number;
+        if !entry.is_final() && !entry.cancel_takes.is_zero() && entry.dies_at.is_none() {
+            let dies_at = Instant::now() + entry.cancel_takes;
+            entry.dies_at = Some(dies_at);
+            let (inner, id) = (Arc::downgrade(&self.inner), id.to_owned());
+            tokio::spawn(async move {
+                tokio::time::sleep_until(dies_at).await;
+                if let Some(inner) = inner.upgrade() {
+                    inner.stop(&id, number);
+                }
+            });
+        }
+        Some((number, entry.dies_at.filter(|_| !entry.is_final())))
+    }
+
     /// Sleeps until the script or the time limit ends the execution; work without either needs no task.
     fn schedule(
         &self,
@@ -267,6 +289,27 @@ impl ScriptedServer {
 impl Inner {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stops one execution in the manners of its server; a later one of this id is left alone.
+    fn stop(&self, id: &str, number: u64) {
+        let mut state = self.state();
+        let keeps = state.dialect == Dialect::Python;
+        let entry = state.entries.get_mut(id);
+        let Some(entry) = entry.filter(|entry| entry.number == number) else {
+            return;
+        };
+        let mut event = entry.event();
+        if keeps {
+            if !entry.is_final() {
+                entry.end(-1, "cancelled");
+            }
+            event = entry.event();
+        } else {
+            event.state = ExecutionState::GONE;
+            state.entries.remove(id);
+        }
+        self.events.publish(&event, true);
     }
 
     fn end(this: &Weak<Self>, id: &str, number: u64, script: Script, timed_out: bool) {
@@ -301,6 +344,7 @@ impl Entry {
                 error_message: String::new(),
             },
             cancel_takes: script.cancel_takes,
+            dies_at: None,
             timer: None,
         }
     }
@@ -384,39 +428,13 @@ impl RuntimeClient for ScriptedServer {
         let answer = self
             .enter(Call::Other(Method::Cancel, id.to_owned()))
             .await?;
-        let grace = {
-            let mut state = self.state();
-            let entry = state.entries.get_mut(id);
-            let Some(entry) = entry else {
-                return answer.send(Err(unknown(id)));
-            };
-            if entry.is_final() {
-                Duration::ZERO
-            } else {
-                entry.cancel_takes
-            }
+        let Some((number, dies_at)) = self.condemn(id) else {
+            return answer.send(Err(unknown(id)));
         };
-        if !grace.is_zero() {
-            tokio::time::sleep(grace).await;
+        if let Some(dies_at) = dies_at {
+            tokio::time::sleep_until(dies_at).await;
         }
-        let mut state = self.state();
-        let keeps = state.dialect == Dialect::Python;
-        let event = match state.entries.get_mut(id) {
-            Some(entry) if keeps => {
-                if !entry.is_final() {
-                    entry.end(-1, "cancelled");
-                }
-                Some(entry.event())
-            }
-            Some(_) => state.entries.remove(id).map(|entry| Event {
-                state: ExecutionState::GONE,
-                ..entry.event()
-            }),
-            None => None,
-        };
-        if let Some(event) = event {
-            self.inner.events.publish(&event, true);
-        }
+        self.inner.stop(id, number);
         answer.send(Ok(()))
     }
 
