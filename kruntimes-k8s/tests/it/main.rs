@@ -1,6 +1,8 @@
 //! Tests of kruntimes-k8s against the in-process API service.
 
 #[cfg(test)]
+mod cache;
+#[cfg(test)]
 mod definitions;
 #[cfg(test)]
 mod mortal;

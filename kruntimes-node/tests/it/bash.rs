@@ -9,21 +9,27 @@ use kruntimes_runtime::server::ServerHandle;
 use kube::ResourceExt as _;
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{Daemon, World, message, retried, script, status};
+use crate::world::{Daemon, World, conditions, message, retried, script, status, with_env};
 
-struct Real {
-    world: World,
+/// One Pod with a Bash server of its own.
+pub(crate) struct Real {
+    pub(crate) world: World,
     client: GrpcClient,
     _server: ServerHandle,
     _daemon: Daemon,
 }
 
 async fn real(workers: i64) -> Real {
+    real_with(workers, Duration::from_millis(200)).await
+}
+
+/// Starts a server that leaves programs this long to end by themselves.
+pub(crate) async fn real_with(workers: i64, termination_grace: Duration) -> Real {
     let world = World::new(workers).await;
     let socket = world.path("bash.sock");
     let config = bash::Config {
         work_dir: world.workspace(),
-        termination_grace: Duration::from_millis(200),
+        termination_grace,
     };
     std::fs::create_dir_all(world.workspace()).unwrap();
     let server = bash::serve_unix(&socket, &config, &CancellationToken::new()).unwrap();
@@ -109,6 +115,71 @@ async fn a_cancel_ends_a_sleeping_task() {
         })
         .await;
     assert!(real.client.list().await.unwrap().is_empty());
+}
+
+/// The exit code that the signal leads to is not a failure of its own, and nothing is repeated.
+#[tokio::test]
+async fn case_047_a_failing_answer_to_a_cancel_is_a_cancel() {
+    let real = real(2).await;
+    let text = "trap 'exit 1' TERM; echo up; sleep 60 & wait";
+    real.world
+        .submit("a", retried(text, 3, Duration::ZERO))
+        .await;
+    real.world
+        .eventually("it runs", || !real.world.logs.lines().is_empty())
+        .await;
+    real.world.cancel("a").await;
+    let done = real.world.until_over("a").await;
+    assert_eq!(status(&done).phase, RunPhase::Cancelled);
+    assert_eq!(status(&done).attempt, Some(1));
+    assert!(conditions(&done).contains(&"Completed=False Cancelled".to_owned()));
+    assert_eq!(real.world.logs.lines(), ["Stdout 1 up"]);
+}
+
+/// Cancels that arrive around the moment at which the script ends by itself.
+#[tokio::test]
+async fn case_056_a_cancel_that_meets_the_end_leaves_one_or_the_other() {
+    let real = real(4).await;
+    let text = "echo A=1 >> \"$KRUNTIME_OUTPUTS\"; exit 0";
+    for round in 0..24 {
+        let name = format!("r{round}");
+        real.world.submit(&name, script(text)).await;
+        for _ in 0..round * 40 {
+            tokio::task::yield_now().await;
+        }
+        real.world.cancel(&name).await;
+        let done = real.world.until_over(&name).await;
+        match status(&done).phase {
+            RunPhase::Succeeded => assert_eq!(status(&done).outputs["A"], "1", "{round}"),
+            RunPhase::Cancelled => assert!(status(&done).outputs.is_empty(), "{round}"),
+            other => panic!("round {round}: {other}"),
+        }
+    }
+    real.world
+        .eventually("nothing is left", || {
+            std::fs::read_dir(real.world.workspace())
+                .unwrap()
+                .flatten()
+                .all(|entry| entry.file_name() == ".kruntimes")
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn n_68_case_059_the_run_wins_over_the_container_and_loses_to_reserved_names() {
+    let real = real(2).await;
+    let text = "echo \"SAW=$HOME $LANG ${KRUNTIME_ARTIFACTS_DIR-none}\" >> \"$KRUNTIME_OUTPUTS\"";
+    let variables = [
+        ("HOME", "/tmp/h"),
+        ("LANG", "C"),
+        ("KRUNTIME_OUTPUTS", "/dev/null"),
+        ("KRUNTIME_ARTIFACTS_DIR", "/tmp"),
+    ];
+    real.world
+        .submit("a", with_env(script(text), &variables))
+        .await;
+    let done = real.world.until_over("a").await;
+    assert_eq!(status(&done).outputs["SAW"], "/tmp/h C none");
 }
 
 #[tokio::test]

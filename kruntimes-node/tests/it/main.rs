@@ -5,6 +5,8 @@ mod bad_days;
 #[cfg(test)]
 mod bash;
 #[cfg(test)]
+mod remains;
+#[cfg(test)]
 mod restart;
 #[cfg(test)]
 mod retry;

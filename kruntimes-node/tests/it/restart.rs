@@ -28,7 +28,7 @@ async fn scenario_1_killed_between_claim_and_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn scenario_2_killed_while_a_task_runs() {
+async fn scenario_2_case_067_killed_while_a_task_runs() {
     let world = World::new(1).await;
     let server = ScriptedServer::new(|request: &ExecuteRequest| {
         let path = request.env["KRUNTIME_OUTPUTS"].clone();
@@ -48,7 +48,7 @@ async fn scenario_2_killed_while_a_task_runs() {
     world.pass(Duration::from_secs(3)).await;
     let _daemon = world.daemon(server.clone());
     let done = world.until_over("a").await;
-    assert_eq!(status(&done).phase, RunPhase::Succeeded, "N-191, case 067");
+    assert_eq!(status(&done).phase, RunPhase::Succeeded, "N-191");
     assert_eq!(status(&done).outputs["A"], "1");
     assert_eq!(server.executed(&uid), 1);
     world.pass(Duration::from_secs(1)).await;

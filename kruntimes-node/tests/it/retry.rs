@@ -143,7 +143,7 @@ async fn n_106_no_attempt_begins_before_the_last_one_is_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn scenario_3_a_restarted_server_costs_one_attempt() {
+async fn scenario_3_case_068_a_restarted_server_costs_one_attempt() {
     for events in [true, false] {
         let world = World::new(1).await;
         let server = ScriptedServer::new(|_| Script::exits(0).after(Duration::from_secs(10)));
@@ -198,4 +198,95 @@ async fn n_102_without_a_policy_there_is_one_attempt() {
     assert_eq!(status(&done).phase, RunPhase::Failed);
     world.pass(Duration::from_secs(120)).await;
     assert_eq!(begun.lock().unwrap().len(), 1);
+}
+
+/// The time before the claim, spent in a queue, is not part of the budget.
+#[tokio::test(start_paused = true)]
+async fn n_112_case_064_the_budget_of_retries_begins_with_the_claim() {
+    let world = World::new(1).await;
+    let (server, _) = fails(2, &world);
+    let _daemon = world.daemon(server);
+    let mut spec = retried("x", 3, Duration::from_secs(5));
+    spec.timeout = Some(Duration::from_secs(30).into());
+    world.create("a", spec).await;
+    world.pass(Duration::from_secs(60)).await;
+    world.assign("a").await;
+    let done = world.until_over("a").await;
+    assert_eq!(status(&done).phase, RunPhase::Succeeded);
+    assert_eq!(status(&done).attempt, Some(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn case_070_runs_deleted_in_backoff_leave_nothing_to_do() {
+    const RUNS: usize = 40;
+    let world = World::new(40).await;
+    let server = ScriptedServer::new(|_| Script::exits(1));
+    let _daemon = world.daemon(server.clone());
+    let names: Vec<_> = (0..RUNS).map(|number| format!("r{number}")).collect();
+    for name in &names {
+        let spec = retried("x", 5, Duration::from_secs(60));
+        world.submit(name, spec).await;
+    }
+    for name in &names {
+        world.until(name, |status| status.attempt == Some(2)).await;
+    }
+    for name in &names {
+        world.delete(name).await;
+    }
+    world.pass(Duration::from_secs(10)).await;
+    let asked = || {
+        server
+            .calls()
+            .iter()
+            .filter(|call| !call.id().is_empty())
+            .count()
+    };
+    let writes = || {
+        let stats = world.api_server.stats();
+        stats.requests("patch-status", "runs.kruntimes.io")
+    };
+    let (before, written) = (asked(), writes());
+    let told = world.events().await.len();
+    world.pass(Duration::from_secs(900)).await;
+    assert_eq!((asked(), writes()), (before, written));
+    assert_eq!(world.events().await.len(), told);
+    let left = std::fs::read_dir(world.workspace()).unwrap().flatten();
+    assert_eq!(
+        left.filter(|entry| entry.file_name() != ".kruntimes")
+            .count(),
+        0
+    );
+    // Every place is free again.
+    for name in &names {
+        world.submit(name, script("x")).await;
+    }
+    for name in &names {
+        world.until_over(name).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn case_146_a_policy_that_is_not_needed_changes_nothing() {
+    let world = World::new(2).await;
+    let server = ScriptedServer::new(|request: &ExecuteRequest| {
+        let path = request.env["KRUNTIME_OUTPUTS"].clone();
+        Script::exits(0).on_finish(move || std::fs::write(path, "A=1").unwrap())
+    });
+    let _daemon = world.daemon(server);
+    world.submit("plain", script("x")).await;
+    world
+        .submit("policy", retried("x", 3, Duration::from_secs(1)))
+        .await;
+    let essence = |run: &kruntimes_core::crd::Run| {
+        let status = status(run);
+        (
+            status.phase,
+            status.outputs.clone(),
+            status.attempt,
+            conditions(run),
+        )
+    };
+    let plain = essence(&world.until_over("plain").await);
+    assert_eq!(plain.1["A"], "1");
+    assert_eq!(essence(&world.until_over("policy").await), plain);
 }

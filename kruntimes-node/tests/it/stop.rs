@@ -132,7 +132,7 @@ async fn n_26_a_cancel_before_the_claim_touches_no_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn n_116_a_cancel_stops_a_running_task() {
+async fn n_116_case_047_a_cancel_stops_a_running_task() {
     let world = World::new(1).await;
     let server = ScriptedServer::new(|_| Script::never_ends());
     let _daemon = world.daemon(server.clone());
@@ -142,7 +142,7 @@ async fn n_116_a_cancel_stops_a_running_task() {
         .await;
     world.cancel("a").await;
     let done = world.until_over("a").await;
-    assert_eq!(status(&done).phase, RunPhase::Cancelled, "case 047");
+    assert_eq!(status(&done).phase, RunPhase::Cancelled);
     assert_eq!(status(&done).attempt, Some(1));
     assert!(conditions(&done).contains(&"Completed=False Cancelled".to_owned()));
     assert!(server.live().is_empty());
@@ -156,7 +156,7 @@ async fn n_116_a_cancel_stops_a_running_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn n_116_a_cancel_is_effective_during_backoff() {
+async fn n_116_case_046_a_cancel_is_effective_during_backoff() {
     let world = World::new(1).await;
     let server = ScriptedServer::new(|_| Script::exits(1));
     let _daemon = world.daemon(server.clone());
@@ -168,7 +168,7 @@ async fn n_116_a_cancel_is_effective_during_backoff() {
     let asked = tokio::time::Instant::now();
     world.cancel("a").await;
     let done = world.until_over("a").await;
-    assert_eq!(status(&done).phase, RunPhase::Cancelled, "case 046");
+    assert_eq!(status(&done).phase, RunPhase::Cancelled);
     assert_eq!(asked.elapsed(), Duration::ZERO);
     world.pass(Duration::from_secs(300)).await;
     assert_eq!(server.executed(&run.uid().unwrap()), 1);
@@ -333,4 +333,27 @@ async fn n_24_one_slow_stop_does_not_delay_others() {
     );
     assert_eq!(status(&world.get("slow").await).phase, RunPhase::Running);
     world.until_phase("slow", RunPhase::Cancelled).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn case_089_a_place_is_free_when_its_process_is_gone_not_when_it_is_asked_to_go() {
+    let world = World::new(1).await;
+    let server =
+        ScriptedServer::new(|_| Script::never_ends().slow_to_cancel(Duration::from_secs(8)));
+    let _daemon = world.daemon(server.clone());
+    let dying = world.submit("a", script("x")).await.uid().unwrap();
+    world
+        .eventually("it runs", || server.executed(&dying) == 1)
+        .await;
+    world.cancel("a").await;
+    let next = world.submit("b", script("x")).await.uid().unwrap();
+    for _ in 0..79 {
+        world.pass(Duration::from_millis(100)).await;
+        assert_eq!(server.live(), std::slice::from_ref(&dying));
+        assert_eq!(server.executed(&next), 0);
+    }
+    world.until_phase("a", RunPhase::Cancelled).await;
+    world
+        .eventually("the place is used", || server.live() == [next.clone()])
+        .await;
 }

@@ -389,7 +389,7 @@ async fn n_79_a_refused_start_is_a_failure_with_an_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn n_87_silence_of_the_server_changes_nothing() {
+async fn n_87_case_068_silence_of_the_server_changes_nothing() {
     let world = World::new(2).await;
     let server =
         ScriptedServer::new(|_| Script::exits(0).after(Duration::from_secs(2))).without_events();
@@ -410,7 +410,7 @@ async fn n_87_silence_of_the_server_changes_nothing() {
         server.break_next(Method::Status, fault);
     }
     let done = world.until_over("a").await;
-    assert_eq!(status(&done).phase, RunPhase::Succeeded, "case 068");
+    assert_eq!(status(&done).phase, RunPhase::Succeeded);
     assert_eq!(status(&done).attempt, Some(1));
 }
 

@@ -7,7 +7,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kruntimes_apiserver::{ApiServer, Background, SeededIds};
-use kruntimes_core::api::{Mode, RetryPolicy, RunPhase, RunSpec, RunStatus, Source, TaskMode};
+use kruntimes_core::api::{
+    EnvVar, Mode, RetryPolicy, RunPhase, RunSpec, RunStatus, Source, TaskMode,
+};
 use kruntimes_core::crd::{self, Run};
 use kruntimes_k8s::clock::Clock;
 use kruntimes_node::{Config, LogRecord, LogSink, NodeDirs, Runtimed};
@@ -314,6 +316,19 @@ pub(crate) fn retried(text: &str, max: i32, backoff: Duration) -> RunSpec {
             ..RetryPolicy::default()
         }),
         ..script(text)
+    }
+}
+
+/// The same with these variables.
+pub(crate) fn with_env(spec: RunSpec, variables: &[(&str, &str)]) -> RunSpec {
+    let variable = |(name, value): &(&str, &str)| EnvVar {
+        name: (*name).into(),
+        value: Some((*value).into()),
+        value_from: None,
+    };
+    RunSpec {
+        env: variables.iter().map(variable).collect(),
+        ..spec
     }
 }
 
