@@ -14,13 +14,15 @@ use kruntimes_k8s::cache::{Cache, Change};
 use kruntimes_k8s::clock::Clock;
 use kruntimes_node::{LogRecord, RunEnd};
 use kube::runtime::watcher;
-use kube::{Client, ResourceExt as _};
+use kube::{Client, Resource, ResourceExt as _};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::logs::{LogHub, LogNews};
-use crate::progress::{Ending, Failure, OutputStream, Progress, StepPath, Target, TargetKind};
+use crate::progress::{
+    DELETED, Ending, Failure, OutputStream, Progress, StepPath, Target, TargetKind,
+};
 
 /// Lines of standard error kept per step.
 const STDERR_TAIL: usize = 20;
@@ -68,6 +70,7 @@ pub(crate) fn follow(
         parked: VecDeque::new(),
         workflow_run: None,
         run: None,
+        gone: false,
     };
     let task = tokio::spawn(follower.run(client, lines));
     Following { news, task }
@@ -86,6 +89,8 @@ struct Follower {
     parked: VecDeque<LogNews>,
     workflow_run: Option<Arc<WorkflowRun>>,
     run: Option<Arc<Run>>,
+    /// The target does not exist any more.
+    gone: bool,
 }
 
 #[derive(Default)]
@@ -128,7 +133,7 @@ impl Follower {
                 Some(news) = lines.recv() => self.heard(news),
                 () = tokio::time::sleep_until(wait), if deadline.is_some() => {}
             }
-            if self.is_terminal() {
+            if self.is_over() {
                 let deadline = *deadline.get_or_insert_with(|| Instant::now() + OUTPUT_GRACE);
                 if self.is_complete() || Instant::now() >= deadline {
                     let ending = Box::new(self.ending());
@@ -141,6 +146,7 @@ impl Follower {
     }
 
     fn workflow_run_changed(&mut self, change: Change<WorkflowRun>) {
+        self.gone |= self.has_lost(&change, self.workflow_run.is_some());
         let Change::Applied { new, .. } = change else {
             return;
         };
@@ -187,6 +193,9 @@ impl Follower {
     }
 
     fn run_changed(&mut self, change: Change<Run>) {
+        if self.target.kind == TargetKind::Run {
+            self.gone |= self.has_lost(&change, self.run.is_some());
+        }
         let Change::Applied { new, .. } = change else {
             return;
         };
@@ -213,6 +222,19 @@ impl Follower {
         }
         for news in std::mem::take(&mut self.parked) {
             self.heard(news);
+        }
+    }
+
+    /// Tells whether a change of the target's name says that the target does not exist any more.
+    fn has_lost<K: Resource>(&self, change: &Change<K>, seen: bool) -> bool {
+        let is_target = |object: &K| object.meta().uid.as_deref() == Some(&self.target.uid);
+        match change {
+            // Another object has the name by now.
+            Change::Applied { new, .. } => !is_target(new),
+            Change::Deleted(old) => is_target(old),
+            // The complete list did not show it.
+            Change::Synced => !seen,
+            Change::Undecodable { .. } => false,
         }
     }
 
@@ -271,6 +293,10 @@ impl Follower {
             }
             LogNews::End(end) => view.ended = Some(*end),
         }
+    }
+
+    fn is_over(&self) -> bool {
+        self.gone || self.is_terminal()
     }
 
     fn is_terminal(&self) -> bool {
@@ -333,7 +359,12 @@ impl Follower {
                     serde_json::to_value(object.as_ref()),
                 )
             }
-            (None, None) => ("Unknown", None, Ok(Value::Null)),
+            (None, None) => (DELETED, None, Ok(Value::Null)),
+        };
+        let (phase, message) = if self.is_terminal() {
+            (phase, message)
+        } else {
+            (DELETED, Some("deleted before it ended".to_owned()))
         };
         let mut failures: Vec<Failure> = self
             .runs

@@ -18,6 +18,8 @@ pub mod world;
 pub use engine::{Embedded, Options, ShutdownReport, StartError};
 pub use follow::Following;
 pub use logs::{LogHub, LogNews};
-pub use progress::{Ending, Failure, OutputStream, Progress, StepPath, Target, TargetKind};
+pub use progress::{
+    DELETED, Ending, Failure, OutputStream, Progress, StepPath, Target, TargetKind,
+};
 pub use submit::{NAMESPACE, Submission, SubmitError, bash_runtime};
 pub use supervisor::{Life, Supervisor};

@@ -104,20 +104,23 @@ pub enum Progress {
         /// The line without its end.
         line: String,
     },
-    /// The target is terminal and all output was seen. Nothing follows.
+    /// The target is terminal, or was deleted, and all output was seen. Nothing follows.
     Ended(Box<Ending>),
 }
+
+/// Phase of an [`Ending`] whose target was deleted before it ended.
+pub const DELETED: &str = "Deleted";
 
 /// How a target ended.
 #[derive(Clone, Debug)]
 pub struct Ending {
-    /// Final phase.
+    /// Final phase, or [`DELETED`].
     pub phase: &'static str,
     /// Message of the status.
     pub message: Option<String>,
     /// Time from the creation of the target to its end, as seen by the follower.
     pub wall: Duration,
-    /// The final object.
+    /// The object as last seen; null when it was never seen.
     pub object: Value,
     /// Steps that did not succeed, in path order.
     pub failures: Vec<Failure>,

@@ -1,10 +1,10 @@
 //! The engine on this machine, with real processes.
 
 use futures::StreamExt as _;
-use kruntimes_embedded::{Embedded, Ending, Options, Progress, Submission, Target};
+use kruntimes_embedded::{Embedded, Ending, Options, Progress, StepPath, Submission, Target};
 use serde_json::{Value, json};
 
-fn run(name: &str, spec: &Value) -> Value {
+pub(crate) fn run(name: &str, spec: &Value) -> Value {
     let mut spec = spec.clone();
     spec["runtime"] = json!("bash");
     spec["mode"] = json!({"task": {}});
@@ -16,7 +16,7 @@ fn run(name: &str, spec: &Value) -> Value {
     })
 }
 
-async fn submit(engine: &Embedded, object: Value) -> Target {
+pub(crate) async fn submit(engine: &Embedded, object: Value) -> Target {
     let submission = Submission {
         targets: vec![object],
         ..Submission::default()
@@ -29,7 +29,7 @@ async fn submit(engine: &Embedded, object: Value) -> Target {
 }
 
 /// Follows a target to its end; returns its output lines and how it ended.
-async fn finish(engine: &Embedded, target: &Target) -> (Vec<String>, Ending) {
+pub(crate) async fn finish(engine: &Embedded, target: &Target) -> (Vec<String>, Ending) {
     let mut progress = engine.follow(target);
     let mut lines = Vec::new();
     loop {
@@ -62,7 +62,7 @@ async fn a_run_is_executed_through_every_room() {
     engine.shutdown().await;
 }
 
-fn workflow(name: &str, jobs: &Value) -> Value {
+pub(crate) fn workflow(name: &str, jobs: &Value) -> Value {
     json!({
         "apiVersion": "kruntimes.io/v1alpha1",
         "kind": "WorkflowRun",
@@ -120,7 +120,7 @@ async fn a_failing_step_skips_its_dependents_and_shows_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cancelling_and_ending_leaves_no_process() {
+async fn case_041_cancelled_means_that_no_process_is_left() {
     let engine = Embedded::start(Options::default()).await.unwrap();
     let script = "echo $$; trap '' TERM; sleep 300 & wait; sleep 300";
     let jobs = json!({"long": {"runs-on": "bash", "steps": [{"name": "sleep", "run": script}]}});
@@ -135,12 +135,40 @@ async fn cancelling_and_ending_leaves_no_process() {
     };
     engine.cancel(&target).await.unwrap();
     engine.cancel(&target).await.unwrap();
-    let ending = loop {
-        if let Progress::Ended(ending) = progress.next().await.unwrap() {
-            break ending;
+    let process = std::path::PathBuf::from(format!("/proc/{pid}"));
+    let mut phases = Vec::new();
+    loop {
+        match progress.next().await.unwrap() {
+            Progress::Transition { path, to, .. } if path == StepPath::default() => {
+                assert!(to != "Cancelled" || !process.exists());
+                phases.push(to);
+            }
+            Progress::Transition { .. } | Progress::Output { .. } => {}
+            Progress::Ended(ending) => break assert_eq!(ending.phase, "Cancelled"),
         }
-    };
-    assert_eq!(ending.phase, "Cancelled");
+    }
+    assert_eq!(phases.last(), Some(&"Cancelled"));
     engine.shutdown().await;
-    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+}
+
+/// A value with quotes and dollar signs reaches a script as data.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn case_016_case_017_values_in_variables_are_exact_and_never_executed() {
+    let engine = Embedded::start(Options::default()).await.unwrap();
+    let title = r#""; touch owned; echo "`touch owned`$(touch owned)'"#;
+    let produce = r#"printf 'title=%s\n' "$TEXT" >> "$KRUNTIME_OUTPUTS""#;
+    let show = r#"printf '%s\n' "$TITLE" "$PRICE" "$OPEN"; test -e owned || echo safe"#;
+    let jobs = json!({"j": {"runs-on": "bash", "steps": [
+        {"name": "make", "run": produce, "env": {"TEXT": title}},
+        {"name": "show", "run": show, "env": {
+            "TITLE": "${{ steps.make.outputs.title }}",
+            "PRICE": "a$b$$c$$$d",
+            "OPEN": "$${{ '${{' }} not.ours }}",
+        }},
+    ]}});
+    let target = submit(&engine, workflow("exact", &jobs)).await;
+    let (lines, ending) = finish(&engine, &target).await;
+    assert_eq!(ending.phase, "Succeeded", "{ending:?}");
+    assert_eq!(lines, [title, "a$b$$c$$$d", "$${{ not.ours }}", "safe"]);
+    engine.shutdown().await;
 }

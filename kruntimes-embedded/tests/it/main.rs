@@ -1,4 +1,5 @@
 //! Tests of the embedded engine.
 
+mod following;
 mod local;
 mod simulation;
