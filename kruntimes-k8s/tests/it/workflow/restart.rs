@@ -188,7 +188,16 @@ async fn w_61_w_178_case_034_a_bad_day_loses_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn case_032_the_end_is_reached_from_the_first_list_alone() {
+    /// More than one page of a list.
+    const STRANGERS: usize = 1_200;
     let mut world = World::new();
+    let stranger = json!({"runtime": "bash", "mode": {"task": {}}});
+    for n in 0..STRANGERS {
+        let spec = serde_json::from_value(stranger.clone()).unwrap();
+        let run = Run::new(&format!("stranger-{n}"), spec);
+        let params = PostParams::default();
+        world.runs().create(&params, &run).await.unwrap();
+    }
     world.create(json!({"a": job(&[], &["s"])})).await;
     world.settle().await;
     world.kill().await;

@@ -248,9 +248,17 @@ fn w_171_case_040_names_that_resemble_each_other_stay_apart() {
         ("a-b", a_job().step("c", "1")),
         ("a", a_job().step("b-c", "1")),
     ]));
+    world.state.name = "n".repeat(240);
     world.turn();
     let names: std::collections::BTreeSet<_> = world.created.iter().map(|run| &run.name).collect();
     assert_eq!(names.len(), 4);
+    let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+    for run in &world.created {
+        assert!(run.name.len() <= 253 && run.name.chars().all(legal));
+        assert!(run.labels.values().all(|value| value.len() <= 63));
+    }
+    // What people read are the names they wrote.
+    assert_eq!(world.created[0].labels[LABEL_WORKFLOW_JOB], "Build_All");
     world.succeed("Build_All", "build-all", &[]);
     world.turn();
     assert_eq!(world.job("Build_All").phase, JobPhase::Succeeded);
