@@ -1,16 +1,33 @@
 //! Following a target: every line once, and an end in every case.
 
+use std::time::Duration;
+
 use futures::StreamExt as _;
-use kruntimes_core::crd::Run;
-use kruntimes_embedded::{DELETED, Embedded, Options, OutputStream, Progress};
+use kruntimes_core::crd::{Run, WorkflowRun};
+use kruntimes_embedded::{DELETED, Embedded, Ending, Following, Options, OutputStream, Progress};
 use kube::Api;
 use kube::api::DeleteParams;
 use serde_json::json;
 
-use crate::local::{finish, run, submit};
+use crate::local::{finish, run, submit, workflow};
 
 fn runs(engine: &Embedded) -> Api<Run> {
     Api::namespaced(engine.client(), "default")
+}
+
+/// Waits for the end, without any more output.
+async fn ending(progress: &mut Following) -> Ending {
+    let wait = async {
+        loop {
+            match progress.next().await.expect("an end") {
+                Progress::Ended(ending) => break *ending,
+                Progress::Output { line, .. } => unreachable!("output of something else: {line}"),
+                Progress::Transition { .. } => {}
+            }
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(60), wait).await;
+    waited.expect("the end is told")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -43,20 +60,26 @@ async fn case_136_a_deletion_is_an_end_of_its_own() {
         run("r", &json!({"source": {"inline": "echo next"}})),
     )
     .await;
-    let ending = loop {
-        match progress.next().await.expect("an end") {
-            Progress::Ended(ending) => break ending,
-            Progress::Output { line, .. } => panic!("output of another Run: {line}"),
-            Progress::Transition { .. } => {}
-        }
-    };
-    assert_eq!(ending.phase, DELETED);
-    let (_, ending) = finish(&engine, &next).await;
-    assert_eq!(ending.phase, "Succeeded");
+    assert_eq!(ending(&mut progress).await.phase, DELETED);
+    let (_, after) = finish(&engine, &next).await;
+    assert_eq!(after.phase, "Succeeded");
     runs(&engine).delete("r", &params).await.unwrap();
     // Nothing of that name is left to be seen.
-    let (_, ending) = finish(&engine, &target).await;
-    assert_eq!(ending.phase, DELETED);
+    assert_eq!(ending(&mut engine.follow(&target)).await.phase, DELETED);
+    engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn case_136_the_deletion_of_a_workflow_run_is_one_too() {
+    let engine = Embedded::start(Options::default()).await.unwrap();
+    let steps = json!([{"name": "s", "run": "echo up; sleep 300"}]);
+    let jobs = json!({"j": {"runs-on": "bash", "steps": steps}});
+    let target = submit(&engine, workflow("w", &jobs)).await;
+    let mut progress = engine.follow(&target);
+    while !matches!(progress.next().await, Some(Progress::Output { .. })) {}
+    let api: Api<WorkflowRun> = Api::namespaced(engine.client(), "default");
+    api.delete("w", &DeleteParams::default()).await.unwrap();
+    assert_eq!(ending(&mut progress).await.phase, DELETED);
     engine.shutdown().await;
 }
 

@@ -103,10 +103,8 @@ fn refusal(spec: &WorkflowRunSpec) -> Option<String> {
         ..State::default()
     };
     let step = calculate(&state);
-    match step.action {
-        Action::Initialize(_) => None,
-        _ => step.desired.message,
-    }
+    let accepted = matches!(step.action, Action::Initialize(_));
+    step.desired.message.filter(|_| !accepted)
 }
 
 #[test]

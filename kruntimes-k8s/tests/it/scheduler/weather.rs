@@ -195,3 +195,47 @@ async fn case_061_a_run_on_a_silent_pod_is_not_started_elsewhere() {
     let status = world.until_scheduled("next").await;
     assert_eq!(status.assigned_pod.as_deref(), Some("q"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn case_070_runs_deleted_in_backoff_are_not_thought_of_again() {
+    const COUNT: usize = 30;
+    let world = World::new().await;
+    let now = jiff::Timestamp::from_second(1_767_225_600).unwrap();
+    let lost = json!({
+        "phase": "Pending",
+        "attempt": 7,
+        "conditions": [{
+            "type": "Running", "status": "False", "reason": "PodGone", "message": "",
+            "lastTransitionTime": now,
+        }],
+    });
+    for n in 0..COUNT {
+        let name = format!("r{n}");
+        let policy = json!({"retryPolicy": {"maxAttempts": 9}});
+        world.run(&name, policy).await;
+        world.report(&name, lost.clone()).await;
+        world
+            .until(&name, |status| {
+                reason(status) == Some(("False", "RetryBackoff"))
+            })
+            .await;
+    }
+    for n in 0..COUNT {
+        let params = DeleteParams::default();
+        world
+            .runs()
+            .delete(&format!("r{n}"), &params)
+            .await
+            .unwrap();
+    }
+    world.pass(1).await;
+    let (writes, cycles) = (world.writes(), world.counts.get("duration python"));
+    for _ in 0..60 {
+        world.pass(10).await;
+    }
+    world.ready_pod("p", 1).await;
+    world.pass(60).await;
+    assert_eq!(world.writes(), writes);
+    assert_eq!(world.counts.get("duration python"), cycles);
+    assert_eq!(world.counts.get("wakeups runtime_pod"), 0);
+}
