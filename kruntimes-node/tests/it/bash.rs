@@ -117,6 +117,24 @@ async fn a_cancel_ends_a_sleeping_task() {
     assert!(real.client.list().await.unwrap().is_empty());
 }
 
+#[tokio::test]
+async fn case_058_one_line_without_end_is_cut_and_the_run_succeeds() {
+    let real = real(2).await;
+    let text = "head -c 40000000 /dev/zero | tr '\\0' y; echo A=1 >> \"$KRUNTIME_OUTPUTS\"";
+    real.world.submit("a", script(text)).await;
+    real.world.submit("b", script("echo here")).await;
+    for name in ["a", "b"] {
+        let done = real.world.until_over(name).await;
+        assert_eq!(status(&done).phase, RunPhase::Succeeded, "{name}");
+    }
+    let lines = real.world.logs.lines();
+    let kept: usize = lines.iter().map(String::len).sum();
+    assert!(kept < 1_200_000, "{kept}");
+    for want in ["Stdout 1 [output truncated]", "Stdout 1 here"] {
+        assert!(lines.iter().any(|line| line == want), "{want}");
+    }
+}
+
 /// The exit code that the signal leads to is not a failure of its own, and nothing is repeated.
 #[tokio::test]
 async fn case_047_a_failing_answer_to_a_cancel_is_a_cancel() {

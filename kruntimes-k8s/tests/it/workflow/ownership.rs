@@ -75,6 +75,50 @@ async fn w_172_case_035_an_earlier_workflow_runs_child_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn case_035_applied_again_at_once_everything_runs_afresh() {
+    let world = World::new();
+    let _background = world.server.spawn_background();
+    world.create(json!({"a": job(&[], &["s"])})).await;
+    world.settle().await;
+    let old = world.run_of("a", "s").await.uid();
+    world
+        .end(
+            "a",
+            "s",
+            json!({"phase": "Succeeded", "outputs": {"old": "1"}}),
+        )
+        .await;
+    assert_eq!(world.phase().await, WorkflowRunPhase::Succeeded);
+    let api = world.workflow_runs();
+    api.delete("wfr", &DeleteParams::background())
+        .await
+        .unwrap();
+    let again = world.create(json!({"a": job(&[], &["s"])})).await;
+    let start = tokio::time::Instant::now();
+    let name = child_run("wfr", "a", "s", "");
+    let mine = |run: Option<&Run>| {
+        run.is_some_and(|run| {
+            run.owner_references()
+                .iter()
+                .any(|one| Some(&one.uid) == again.metadata.uid.as_ref())
+        })
+    };
+    kube::runtime::wait::await_condition(world.runs(), &name, mine)
+        .await
+        .unwrap();
+    assert!(
+        start.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        start.elapsed()
+    );
+    world.settle().await;
+    assert_ne!(world.run_of("a", "s").await.uid(), old);
+    assert_eq!(world.phase().await, WorkflowRunPhase::Running);
+    let jobs = world.status().await.jobs.unwrap();
+    assert!(jobs["a"].steps[0].outputs.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn w_46_an_orphan_with_the_right_labels_is_adopted() {
     let mut world = World::idle();
     let object = world.create(json!({"a": job(&[], &["s"])})).await;
