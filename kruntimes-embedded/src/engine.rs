@@ -309,6 +309,12 @@ pub(crate) fn start_components(
         Box::pin(kruntimes_k8s::workflow::run(client, config, time))
     });
     let (client, time) = (clients.controllers.clone(), clock.clone());
+    supervisor.start("definitions", move || {
+        let (client, time) = (client.clone(), time.clone());
+        let config = kruntimes_k8s::definitions::Config::default();
+        Box::pin(kruntimes_k8s::definitions::run(client, config, time))
+    });
+    let (client, time) = (clients.controllers.clone(), clock.clone());
     supervisor.start("runtime", move || {
         let (client, time) = (client.clone(), time.clone());
         let config = kruntimes_k8s::runtime::Config::default();

@@ -21,6 +21,7 @@ Exit codes:
   2    wrong usage
   3    the file or an input was refused; nothing ran
   10   ended Failed      11  ended Timeout      12  ended Cancelled
+  13   was deleted meanwhile
   130  stopped by Ctrl-C  143  stopped by SIGTERM";
 
 /// Runs workflows, functions and scripts on warm pools.

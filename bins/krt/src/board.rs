@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use kruntimes_embedded::{Progress, StepPath};
+use kruntimes_embedded::{DELETED, Progress, StepPath};
 use serde_json::Value;
 
 /// Everything that was submitted to be followed.
@@ -74,13 +74,13 @@ impl Item {
 pub(crate) fn is_settled(phase: &str) -> bool {
     matches!(
         phase,
-        "Succeeded" | "Failed" | "Timeout" | "Cancelled" | "Skipped"
+        "Succeeded" | "Failed" | "Timeout" | "Cancelled" | "Skipped" | DELETED
     )
 }
 
 /// Tells whether a phase is an end that somebody must look at.
 pub(crate) fn is_unsuccessful(phase: &str) -> bool {
-    matches!(phase, "Failed" | "Timeout" | "Cancelled")
+    matches!(phase, "Failed" | "Timeout" | "Cancelled" | DELETED)
 }
 
 impl Board {

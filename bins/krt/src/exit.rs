@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use kruntimes_embedded::DELETED;
+
 /// Why the process ends, as its exit code says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -17,6 +19,8 @@ pub(crate) enum Exit {
     Timeout,
     /// What ran ended `Cancelled`.
     Cancelled,
+    /// What ran was deleted or replaced before it ended.
+    Gone,
     /// Stopped by SIGINT.
     Interrupted,
     /// Stopped by SIGTERM or SIGHUP.
@@ -33,6 +37,7 @@ impl Exit {
             Self::Failed => 10,
             Self::Timeout => 11,
             Self::Cancelled => 12,
+            Self::Gone => 13,
             Self::Interrupted => 130,
             Self::Terminated => 143,
         }
@@ -45,6 +50,7 @@ impl Exit {
             "Failed" => Self::Failed,
             "Timeout" => Self::Timeout,
             "Cancelled" => Self::Cancelled,
+            DELETED => Self::Gone,
             _ => Self::NotCarriedOut,
         }
     }
@@ -56,7 +62,8 @@ impl Exit {
             Self::Cancelled => 1,
             Self::Timeout => 2,
             Self::Failed => 3,
-            Self::Refused | Self::NotCarriedOut | Self::Interrupted | Self::Terminated => 4,
+            Self::Gone => 4,
+            Self::Refused | Self::NotCarriedOut | Self::Interrupted | Self::Terminated => 5,
         };
         let ends = phases.into_iter().map(Self::of_phase);
         ends.max_by_key(rank).unwrap_or(Self::NotCarriedOut)
@@ -83,6 +90,8 @@ mod tests {
             (&["Cancelled"], 12),
             (&["Cancelled", "Failed", "Timeout", "Succeeded"], 10),
             (&["Succeeded", "Cancelled"], 12),
+            (&["Deleted", "Failed"], 13),
+            (&["Unknown", "Deleted"], 1),
             (&["Unknown", "Failed"], 1),
             (&[], 1),
         ] {
