@@ -1,9 +1,7 @@
 //! What is said at the end: phase, time, jobs, outputs; as a table or as JSON.
 
-use std::fmt::Write as _;
-use std::time::Duration;
-
 use serde_json::{Value, json};
+use std::fmt::Write as _;
 
 use crate::board::{Item, is_settled, is_unsuccessful};
 use crate::elapsed::compact;
@@ -158,22 +156,25 @@ pub(crate) fn json(mut objects: Vec<Value>) -> String {
 pub(crate) fn cancelled(target: &Item, paint: Paint) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = |name: String, item: &Item, note: &str| {
-        let ran = item.took.unwrap_or(Duration::ZERO);
         let head = format!("{} {}", paint.glyph(item.phase), item.phase);
         let head = paint.phase(item.phase, &head);
-        let ran = if item.started.is_some() {
-            format!(" after {}", compact(ran))
-        } else {
-            String::new()
-        };
+        let ran = item
+            .took
+            .map(|ran| format!(" after {}", compact(ran)))
+            .unwrap_or_default();
         lines.push(format!("{head} {name}{ran}{note}"));
     };
     if target.items.is_empty() {
         line(target.name.clone(), target, "");
     }
     for job in &target.items {
-        for step in job.items.iter().filter(|step| is_unsuccessful(step.phase)) {
-            line(format!("{}/{}", job.name, step.name), step, "");
+        for step in &job.items {
+            let name = format!("{}/{}", job.name, step.name);
+            if is_unsuccessful(step.phase) {
+                line(name, step, "");
+            } else if step.started.is_some() && !is_settled(step.phase) {
+                line(name, step, ", killed");
+            }
         }
         if !is_settled(job.phase) && job.started.is_none() {
             line(job.name.clone(), job, ", did not run");
@@ -184,6 +185,8 @@ pub(crate) fn cancelled(target: &Item, paint: Paint) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::board::tests::board;
 

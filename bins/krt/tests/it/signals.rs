@@ -114,4 +114,8 @@ fn the_second_ctrl_c_kills_what_does_not_want_to_end() {
     let (code, _, _) = running.end();
     assert_eq!(code, Some(130), "{said}");
     assert!(said.contains("krt: killing everything"), "{said}");
+    assert!(
+        said.contains(", killed"),
+        "what was killed is named: {said}"
+    );
 }
