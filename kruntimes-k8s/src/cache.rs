@@ -130,6 +130,8 @@ struct Contents<K> {
     index: BTreeMap<(&'static str, String), BTreeSet<ObjectKey>>,
     /// Objects of a list that is not complete yet.
     arriving: Option<BTreeMap<ObjectKey, Arc<K>>>,
+    /// Objects whose absence from that list proves nothing: written meanwhile, or undecodable in it.
+    doubtful: BTreeSet<ObjectKey>,
     dead: BTreeSet<String>,
     dead_order: VecDeque<String>,
 }
@@ -149,6 +151,7 @@ impl<K: Cached> Cache<K> {
                     objects: BTreeMap::new(),
                     index: BTreeMap::new(),
                     arriving: None,
+                    doubtful: BTreeSet::new(),
                     dead: BTreeSet::new(),
                     dead_order: VecDeque::new(),
                 }),
@@ -209,12 +212,20 @@ impl<K: Cached> Cache<K> {
     ///
     /// Returns the change it made; the watch will not report this version again.
     pub fn written(&self, object: K) -> Option<Change<K>> {
-        self.upsert(&mut self.write(), Arc::new(object))
+        let mut contents = self.write();
+        if contents.arriving.is_some() {
+            contents.doubtful.insert(ObjectKey::of(&object));
+        }
+        self.upsert(&mut contents, Arc::new(object))
     }
 
-    /// Takes in that an own read found the object gone.
-    pub fn vanished(&self, key: &ObjectKey) -> Option<Change<K>> {
-        self.remove(&mut self.write(), key).map(Change::Deleted)
+    /// Takes in that an own request found the object gone.
+    ///
+    /// `uid` is that of the object the request was about: one that was made
+    /// again under the same name meanwhile is left alone.
+    pub fn vanished(&self, key: &ObjectKey, uid: Option<&str>) -> Option<Change<K>> {
+        self.delete(&mut self.write(), key, Some(uid?))
+            .map(Change::Deleted)
     }
 
     /// Watches one namespace, or all, for ever; keeps the cache up to date and reports what changed.
@@ -246,6 +257,7 @@ impl<K: Cached> Cache<K> {
         match event {
             Event::Init => {
                 contents.arriving = Some(BTreeMap::new());
+                contents.doubtful.clear();
                 Vec::new()
             }
             Event::InitApply(object) => match decoded(object) {
@@ -254,7 +266,12 @@ impl<K: Cached> Cache<K> {
                     arriving.insert(ObjectKey::of(object.as_ref()), object);
                     Vec::new()
                 }
-                Err(change) => vec![change],
+                Err(change) => {
+                    if let Change::Undecodable { key, .. } = &change {
+                        contents.doubtful.insert(key.clone());
+                    }
+                    vec![change]
+                }
             },
             Event::InitDone => {
                 let changes = self.swap(&mut contents);
@@ -283,6 +300,7 @@ impl<K: Cached> Cache<K> {
     /// Replaces the contents by a complete list.
     fn swap(&self, contents: &mut Contents<K>) -> Vec<Change<K>> {
         let arriving = contents.arriving.take().unwrap_or_default();
+        let doubtful = std::mem::take(&mut contents.doubtful);
         let gone: Vec<ObjectKey> = contents
             .objects
             .keys()
@@ -291,7 +309,15 @@ impl<K: Cached> Cache<K> {
             .collect();
         let mut changes: Vec<Change<K>> = gone
             .iter()
-            .filter_map(|key| self.remove(contents, key).map(Change::Deleted))
+            .filter_map(|key| {
+                // What may live on is taken in again when the watch tells of it.
+                let old = if doubtful.contains(key) {
+                    self.drop_object(contents, key)
+                } else {
+                    self.remove(contents, key)
+                };
+                old.map(Change::Deleted)
+            })
             .collect();
         for object in arriving.into_values() {
             changes.extend(self.upsert(contents, object));
@@ -315,6 +341,9 @@ impl<K: Cached> Cache<K> {
                 return None;
             }
             self.unindex(contents, &key, old);
+            if !same_object(old.as_ref(), new.as_ref()) {
+                contents.bury(old.as_ref());
+            }
         }
         for (name, values) in &self.shared.indexes {
             for value in values(&new) {
@@ -341,18 +370,14 @@ impl<K: Cached> Cache<K> {
     }
 
     fn remove(&self, contents: &mut Contents<K>, key: &ObjectKey) -> Option<Arc<K>> {
+        let old = self.drop_object(contents, key)?;
+        contents.bury(old.as_ref());
+        Some(old)
+    }
+
+    fn drop_object(&self, contents: &mut Contents<K>, key: &ObjectKey) -> Option<Arc<K>> {
         let old = contents.objects.remove(key)?;
         self.unindex(contents, key, &old);
-        if let Some(uid) = old.uid()
-            && contents.dead.insert(uid.clone())
-        {
-            contents.dead_order.push_back(uid);
-            if contents.dead_order.len() > TOMBSTONES
-                && let Some(oldest) = contents.dead_order.pop_front()
-            {
-                contents.dead.remove(&oldest);
-            }
-        }
         Some(old)
     }
 
@@ -366,6 +391,23 @@ impl<K: Cached> Cache<K> {
                         contents.index.remove(&slot);
                     }
                 }
+            }
+        }
+    }
+}
+
+impl<K: Resource> Contents<K> {
+    /// Remembers that an object is gone for good.
+    fn bury(&mut self, old: &K) {
+        let Some(uid) = old.uid() else {
+            return;
+        };
+        if self.dead.insert(uid.clone()) {
+            self.dead_order.push_back(uid);
+            if self.dead_order.len() > TOMBSTONES
+                && let Some(oldest) = self.dead_order.pop_front()
+            {
+                self.dead.remove(&oldest);
             }
         }
     }
@@ -506,5 +548,57 @@ mod tests {
         cache.absorb(Event::Init);
         let again = cache.absorb(Event::InitDone);
         assert!(matches!(again.as_slice(), [Change::Deleted(_)]));
+    }
+
+    #[test]
+    fn an_object_made_while_a_list_was_on_its_way_is_followed_afterwards() {
+        let cache = cache();
+        cache.absorb(Event::Init);
+        cache.absorb(Event::InitDone);
+        cache.absorb(Event::Init);
+        assert!(cache.written(object("a", "1", "12", "red")).is_some());
+        cache.absorb(Event::InitDone);
+        let told = cache.absorb(Event::Apply(guarded(object("a", "1", "12", "red"))));
+        assert!(matches!(told.as_slice(), [Change::Applied { .. }]));
+        let ended = cache.absorb(Event::Apply(guarded(object("a", "1", "13", "blue"))));
+        assert!(matches!(ended.as_slice(), [Change::Applied { .. }]));
+    }
+
+    #[test]
+    fn an_object_that_was_undecodable_in_a_list_is_followed_once_it_is_mended() {
+        let cache = cache();
+        cache.absorb(Event::Apply(guarded(object("a", "1", "10", "red"))));
+        cache.absorb(Event::Init);
+        let broken = DeserializeGuard(Err(kube::core::error_boundary::InvalidObject {
+            error: "no".into(),
+            metadata: object("a", "1", "11", "red").metadata,
+        }));
+        cache.absorb(Event::InitApply(broken));
+        cache.absorb(Event::InitDone);
+        assert!(cache.list().is_empty());
+        let mended = cache.absorb(Event::Apply(guarded(object("a", "1", "12", "red"))));
+        assert!(matches!(mended.as_slice(), [Change::Applied { .. }]));
+    }
+
+    #[test]
+    fn a_late_not_found_leaves_the_next_object_of_that_name_alone() {
+        let cache = cache();
+        let key = ObjectKey::new("ns", "a");
+        cache.absorb(Event::Apply(guarded(object("a", "2", "14", "red"))));
+        assert!(cache.vanished(&key, Some("1")).is_none());
+        assert!(cache.vanished(&key, None).is_none());
+        assert_eq!(names(&cache.list()), ["a"]);
+        assert!(cache.vanished(&key, Some("2")).is_some());
+        assert!(cache.list().is_empty());
+    }
+
+    #[test]
+    fn an_event_about_a_replaced_object_does_not_bring_it_back() {
+        let cache = cache();
+        cache.absorb(Event::Apply(guarded(object("a", "1", "10", "red"))));
+        assert!(cache.written(object("a", "2", "14", "blue")).is_some());
+        let late = cache.absorb(Event::Apply(guarded(object("a", "1", "12", "red"))));
+        assert!(late.is_empty());
+        assert_eq!(names(&cache.by_index("color", "blue")), ["a"]);
     }
 }

@@ -134,6 +134,17 @@ impl<T: Ord + Clone> WorkQueue<T> {
         }
     }
 
+    /// Adds a key unless it waits out an error: then it is processed again soon, and not sooner than that.
+    pub fn add_calm(&self, key: T) {
+        let added = {
+            let mut state = self.state();
+            !state.failures.contains_key(&key) && state.add(key)
+        };
+        if added {
+            self.shared.changed.notify_one();
+        }
+    }
+
     /// Adds a key to be processed after `delay`, unless it is due earlier anyway.
     pub fn add_after(&self, key: T, delay: Duration) {
         if delay.is_zero() {
@@ -311,6 +322,18 @@ mod tests {
         for _ in 0..64 {
             queue.add_backoff(2);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn s_20_a_calm_add_does_not_cut_the_wait_after_an_error_short() {
+        let queue = WorkQueue::new();
+        let start = Instant::now();
+        queue.add_backoff(1);
+        queue.add_calm(1);
+        queue.add_calm(2);
+        assert_eq!(*queue.next().await.key(), 2);
+        assert_eq!(*queue.next().await.key(), 1);
+        assert_eq!(start.elapsed(), BACKOFF_BASE);
     }
 
     #[tokio::test(start_paused = true)]

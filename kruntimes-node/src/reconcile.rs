@@ -325,7 +325,8 @@ impl Turn<'_> {
             }
             Err(kube::Error::Api(status)) if status.is_not_found() => {
                 let key = ObjectKey::of(self.run.as_ref());
-                self.node.runs.vanished(&key);
+                let uid = self.run.metadata.uid.as_deref();
+                self.node.runs.vanished(&key, uid);
                 self.node.queue.add(key);
                 Next::Stop(Outcome::Done)
             }

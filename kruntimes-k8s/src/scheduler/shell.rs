@@ -122,8 +122,8 @@ impl Shell {
     }
 
     /// Takes in that the API does not know the Run any more.
-    pub(super) fn vanished(&self, key: &ObjectKey) {
-        if let Some(change) = self.runs.vanished(key) {
+    pub(super) fn vanished(&self, key: &ObjectKey, uid: Option<&str>) {
+        if let Some(change) = self.runs.vanished(key, uid) {
             self.run_changed(&change);
         }
     }
@@ -172,6 +172,19 @@ impl Shell {
     fn runtime_changed(&self, change: &Change<ApiRuntime>) {
         let (old, new) = parts("Runtime", change);
         self.wake(events::runtime_changed(old, new));
+    }
+
+    /// Wakes whoever waits for the place that a Run was given and did not take.
+    ///
+    /// No watch tells of it: only this process knew that the place was held.
+    /// The Run itself and others that wait out an error come back anyway.
+    pub(super) fn freed(&self, run: &Run) {
+        let value = format!("{}/{}", run.namespace, run.runtime);
+        for waiting in self.runs.by_index(PENDING_BY_RUNTIME, &value) {
+            if waiting.metadata.name.as_deref() != Some(run.name.as_str()) {
+                self.queue.add_calm(ObjectKey::of(waiting.as_ref()));
+            }
+        }
     }
 
     fn wake(&self, wakes: Vec<Wake>) {

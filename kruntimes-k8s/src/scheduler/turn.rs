@@ -208,9 +208,15 @@ impl Shell {
             }
             Ok(Written::Conflict) => {
                 self.recorder.reservation_conflict(Stage::Bind);
+                drop(reservation);
+                self.freed(&placement.run);
                 Ok(Outcome::Retry)
             }
-            Ok(Written::Gone) => Ok(Outcome::Done),
+            Ok(Written::Gone) => {
+                drop(reservation);
+                self.freed(&placement.run);
+                Ok(Outcome::Done)
+            }
             Err(TurnError::Api(error)) if is_unknown(&error) => {
                 let key = ObjectKey::of(object);
                 tracing::warn!(%key, %error, "outcome of a bind is unknown, the run is read");
@@ -242,6 +248,7 @@ impl Shell {
         });
         if !is_there {
             unreserve(&self.profile, &mut self.state().book, &run);
+            self.freed(&run);
         }
         match found {
             Some(found) => {
@@ -250,7 +257,7 @@ impl Shell {
                 }
                 self.written(found);
             }
-            None => self.vanished(key),
+            None => self.vanished(key, Some(run.uid.as_str())),
         }
         Ok(if is_there {
             Outcome::Done
@@ -325,7 +332,7 @@ impl Shell {
             }
             Err(kube::Error::Api(answer)) if answer.is_conflict() => Ok(Written::Conflict),
             Err(kube::Error::Api(answer)) if answer.is_not_found() => {
-                self.vanished(&key);
+                self.vanished(&key, object.metadata.uid.as_deref());
                 Ok(Written::Gone)
             }
             Err(error) => Err(error.into()),

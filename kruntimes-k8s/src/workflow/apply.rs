@@ -171,6 +171,8 @@ impl Shell {
     /// Asks one Run to cancel: one field, and no version, so that a busy status writer cannot win (W-88).
     async fn cancel(&self, key: &ObjectKey, name: &str) -> Result<(), Error> {
         let patch = Patch::Merge(json!({"spec": {"cancelRequested": true}}));
+        let run = ObjectKey::new(&key.namespace, name);
+        let known = self.runs.get(&run).and_then(|run| run.uid());
         match self
             .run_api(key)
             .patch(name, &PatchParams::default(), &patch)
@@ -181,7 +183,7 @@ impl Shell {
                 Ok(())
             }
             Err(kube::Error::Api(status)) if status.is_not_found() => {
-                self.runs.vanished(&ObjectKey::new(&key.namespace, name));
+                self.runs.vanished(&run, known.as_deref());
                 Ok(())
             }
             Err(error) => Err(error.into()),

@@ -114,8 +114,9 @@ impl Shell {
             let Need::ConfirmRun(name) = need else {
                 continue;
             };
-            let found = api.get_opt(name).await?;
             let run = ObjectKey::new(&key.namespace, name);
+            let known = self.runs.get(&run).and_then(|run| run.uid());
+            let found = api.get_opt(name).await?;
             if let Some(run) = found {
                 let labelled = run.labels().get(LABEL_WORKFLOW_RUN_UID) == Some(&state.uid);
                 let seen = state.children.iter().any(|child| child.name == *name);
@@ -125,7 +126,7 @@ impl Shell {
                     continue;
                 }
             } else {
-                self.runs.vanished(&run);
+                self.runs.vanished(&run, known.as_deref());
             }
             // Gone, or no longer the child that status names.
             state.absent.insert(name.clone());

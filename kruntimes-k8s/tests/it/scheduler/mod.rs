@@ -9,7 +9,7 @@ use std::time::Duration;
 use kruntimes_apiserver::fault::{FaultLayer, FaultPlan};
 use kruntimes_core::api::RunPhase;
 use kruntimes_core::condition;
-use kube::api::{DeleteParams, ListParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
 use tokio::time::Instant;
 

@@ -139,6 +139,40 @@ async fn case_092_what_happens_during_a_cycle_is_not_lost() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn s_85_a_place_that_its_run_did_not_take_goes_to_whoever_waits_for_it() {
+    let mut world = World::new().await;
+    let slow = Duration::from_millis(200);
+    let faults = FaultLayer::new(
+        1,
+        FaultPlan {
+            delay: 1.0,
+            delay_for: slow..=slow,
+            ..FaultPlan::default()
+        },
+    );
+    world.start_behind(&faults).await;
+    world.ready_pod("p", 1).await;
+    world.pass(2).await;
+    world.run("first", json!({})).await;
+    world.run("second", json!({})).await;
+    let halfway = tokio::time::timeout(slow / 2, std::future::pending::<()>());
+    halfway.await.unwrap_err();
+    let cancel = Patch::Merge(json!({"spec": {"cancelRequested": true}}));
+    let params = PatchParams::default();
+    world.runs().patch("first", &params, &cancel).await.unwrap();
+    let start = Instant::now();
+    world.until_scheduled("second").await;
+    assert!(
+        start.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        start.elapsed()
+    );
+    assert_eq!(world.counts.get("conflict bind"), 1);
+    let status = world.status("first").await;
+    assert_eq!(status.phase, RunPhase::Cancelled);
+}
+
+#[tokio::test(start_paused = true)]
 async fn case_100_as_many_sessions_as_pods_get_one_each() {
     const COUNT: usize = 50;
     let mut world = World::new().await;
