@@ -1,6 +1,6 @@
 //! From what a caller sends to what is stored: placing, merging with what only the server sets, judging.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     builtin,
@@ -49,6 +49,9 @@ pub(crate) fn ingest(served: &Served, mut body: Value) -> Result<Value, ApiError
         }
     }
     check_outline(fields.get("metadata"))?;
+    if served.schema.is_none() {
+        check_sections(served, fields)?;
+    }
     let meta = meta_mut(&mut body);
     meta.remove("managedFields");
     meta.remove("selfLink");
@@ -75,6 +78,20 @@ pub(crate) fn ingest(served: &Served, mut body: Value) -> Result<Value, ApiError
         builtin::merge_string_data(&mut stored);
     }
     Ok(stored)
+}
+
+/// Checks that the parts of a built-in object that the server writes into are objects.
+fn check_sections(served: &Served, fields: &Map<String, Value>) -> Result<(), ApiError> {
+    let secret = served.kind.is_core("Secret").then_some("data");
+    for field in ["spec", "status"].into_iter().chain(secret) {
+        let value = fields.get(field).unwrap_or(&Value::Null);
+        if !value.is_object() && !value.is_null() {
+            return Err(ApiError::bad_request(format!(
+                "cannot decode {field}: unexpected value {value}"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Checks the JSON types within metadata, without which no client could read the object.

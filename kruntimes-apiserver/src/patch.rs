@@ -5,6 +5,11 @@ use serde_json::Value;
 
 use crate::error::ApiError;
 
+/// Most operations of one JSON Patch.
+const OPERATIONS_MAX: usize = 10_000;
+/// Bytes that the copies of one JSON Patch may make together: each can double the document.
+const COPIED_MAX_BYTES: usize = 3 * 1024 * 1024;
+
 /// A patch as received, ready to be applied to whatever version is current.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
@@ -31,6 +36,9 @@ impl Change {
             }
             "application/json-patch+json" => {
                 let patch: Patch = serde_json::from_slice(body).map_err(unreadable)?;
+                if patch.0.len() > OPERATIONS_MAX {
+                    return Err(ApiError::too_large(OPERATIONS_MAX));
+                }
                 Ok(Self::Json(patch.0))
             }
             other => Err(ApiError::unsupported_media(other)),
@@ -42,9 +50,14 @@ impl Change {
         match self {
             Self::Merge(patch) => json_patch::merge(&mut document, patch),
             Self::Json(operations) => {
+                let mut copied: usize = 0;
                 for operation in operations {
                     if tests_absence(&document, operation) {
                         continue;
+                    }
+                    copied = copied.saturating_add(copied_bytes(&document, operation));
+                    if copied > COPIED_MAX_BYTES {
+                        return Err(ApiError::too_large(COPIED_MAX_BYTES));
                     }
                     json_patch::patch(&mut document, std::slice::from_ref(operation)).map_err(
                         |error| {
@@ -58,6 +71,16 @@ impl Change {
         }
         Ok(document)
     }
+}
+
+/// How much a copy adds to the document.
+fn copied_bytes(document: &Value, operation: &PatchOperation) -> usize {
+    let PatchOperation::Copy(copy) = operation else {
+        return 0;
+    };
+    document
+        .pointer(copy.from.as_str())
+        .map_or(0, |value| value.to_string().len())
 }
 
 /// Whether the operation tests for null where there is nothing, which holds in Kubernetes.
@@ -126,5 +149,14 @@ mod tests {
                 "{format}"
             );
         }
+    }
+
+    #[test]
+    fn copies_cannot_multiply_a_document_without_end() {
+        let copies: Vec<Value> = (0..40)
+            .map(|n| json!({ "op": "copy", "from": "/a", "path": format!("/a/{n}") }))
+            .collect();
+        let error = json_patch(&Value::from(copies), json!({ "a": { "b": 1 } })).unwrap_err();
+        assert_eq!(error.code, 413);
     }
 }

@@ -581,3 +581,32 @@ async fn absurd_numbers_in_a_query_do_no_harm() {
         assert_eq!(answer.is_ok(), accepted, "{query}: {answer:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn built_in_objects_of_the_wrong_shape_are_refused() {
+    let client = server().client();
+    let core = "/api/v1/namespaces";
+    let send = async |method: &str, path: &str, body: serde_json::Value| {
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", "application/merge-patch+json")
+            .body(serde_json::to_vec(&body).unwrap());
+        match client.request_text(request.unwrap()).await {
+            Ok(_) => 200,
+            Err(kube::Error::Api(status)) => status.code,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    let named = json!({ "metadata": { "name": "x" }, "spec": "text" });
+    assert_eq!(send("POST", core, named).await, 400);
+    let secret = json!({ "metadata": { "name": "x" }, "data": "text", "stringData": { "a": "b" } });
+    let secrets = format!("{core}/default/secrets");
+    assert_eq!(send("POST", &secrets, secret).await, 400);
+    let fine = json!({ "metadata": { "name": "x" } });
+    assert_eq!(send("POST", core, fine).await, 200);
+    let status = json!({ "status": "text" });
+    let path = format!("{core}/x/status");
+    assert_eq!(send("PATCH", &path, status).await, 400);
+    assert_eq!(send("DELETE", &format!("{core}/x"), json!({})).await, 200);
+}

@@ -6,12 +6,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kruntimes_core::crd::{Run, WorkflowRun};
 use kruntimes_workflow::plan::{Action, Initialize, Outcome, StartStep, State, Verdict, judge};
 use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::core::Status;
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::json;
 
 use super::child;
 use super::controller::{Error, Shell};
 use crate::cache::ObjectKey;
+
+/// HTTP status of a request whose body is too large.
+const TOO_LARGE: u16 = 413;
 
 impl Shell {
     /// Makes this WorkflowRun the controller of Runs that have none (W-46).
@@ -131,7 +135,7 @@ impl Shell {
             Err(kube::Error::Api(status)) if status.is_already_exists() => {
                 self.reuse(key, state, target, owner).await
             }
-            Err(kube::Error::Api(status)) if status.is_invalid() => Ok(Outcome::Invalid {
+            Err(kube::Error::Api(status)) if never_fits(&status) => Ok(Outcome::Invalid {
                 key: target.key.clone(),
                 name: target.name.clone(),
                 cause: status.message.clone(),
@@ -193,6 +197,11 @@ impl Shell {
     fn run_api(&self, key: &ObjectKey) -> Api<Run> {
         Api::namespaced(self.client.clone(), &key.namespace)
     }
+}
+
+/// Tells whether the same object would be refused again and again: it is invalid, or too large (W-40).
+fn never_fits(status: &Status) -> bool {
+    status.is_invalid() || status.code == TOO_LARGE
 }
 
 fn started(target: &StartStep) -> Outcome {

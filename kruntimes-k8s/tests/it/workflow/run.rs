@@ -230,3 +230,22 @@ async fn w_40_a_run_the_api_refuses_is_not_tried_again() {
     world.succeed("b", "s").await;
     assert_eq!(world.phase().await, WorkflowRunPhase::Failed);
 }
+
+#[tokio::test(start_paused = true)]
+async fn w_40_a_run_too_large_for_the_api_fails_its_step_and_is_not_tried_for_ever() {
+    let world = World::new();
+    let large = "${{ steps.one.outputs.v }}".repeat(15);
+    let env: serde_json::Map<_, _> = (0..30).map(|n| (format!("V{n}"), json!(large))).collect();
+    let steps = json!([{"name": "one", "run": "1"}, {"name": "two", "run": "2", "env": env}]);
+    world
+        .create(json!({"a": {"runs-on": "bash", "steps": steps}}))
+        .await;
+    world.settle().await;
+    let outputs = json!({"v": "x".repeat(8192)});
+    let ended = json!({"phase": "Succeeded", "outputs": outputs});
+    world.end("a", "one", ended).await;
+    let status = world.status().await;
+    assert_eq!(status.phase, WorkflowRunPhase::Failed);
+    let message = status.message.unwrap();
+    assert!(message.contains("too large"), "{message}");
+}
