@@ -117,6 +117,28 @@ fn n_25_a_scheduled_run_is_examined_in_order() {
 }
 
 #[test]
+fn a_run_that_came_back_unseen_is_let_go_before_it_is_claimed_again() {
+    // N-202: lost by the reaper's word and bound here again, coalesced into one event.
+    let back = RunStatus {
+        attempt: Some(2),
+        ..scheduled()
+    };
+    let (old, present) = (
+        first(),
+        Local {
+            attempt: 2,
+            ..first()
+        },
+    );
+    let spec = retried(3);
+    let made = |hold| word(&next(&look(&spec, &back, hold, 1)));
+    assert_eq!(made(Hold::Held(&old)), "Release");
+    assert_eq!(made(Hold::Released), "Rest", "until the last one is gone");
+    assert_eq!(made(Hold::None), "Claim");
+    assert_eq!(made(Hold::Held(&present)), "Rest");
+}
+
+#[test]
 fn n_26_a_cancel_before_the_claim_is_one_write() {
     let spec = RunSpec {
         cancel_requested: true,

@@ -133,6 +133,12 @@ pub fn next(seen: &Observed<'_>) -> Move {
     }
     match (phase, seen.hold) {
         (RunPhase::Scheduled, Hold::None) => scheduled(seen),
+        // It was taken away and came back for its next attempt, unseen: what is held is of the last one.
+        (RunPhase::Scheduled, Hold::Held(local))
+            if local.attempt < retry::current_attempt(seen.status.attempt) =>
+        {
+            Move::Release
+        }
         // The claim is on its way (N-25).
         (RunPhase::Scheduled, Hold::Held(_) | Hold::Released) => Move::Rest,
         // Work of an earlier process, deleting or not: only what is held can be released.
