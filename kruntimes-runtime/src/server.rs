@@ -75,13 +75,29 @@ enum Socket {
 }
 
 /// Removes the file when the server is gone.
+///
+/// The socket stays open until then, though nothing is accepted any more: closed earlier, while the last
+/// calls go on, it would invite a next server to take the path, and that server's file would be removed.
 #[derive(Debug)]
-struct SocketFile(PathBuf);
+struct SocketFile {
+    path: PathBuf,
+    _open: StdUnixListener,
+}
+
+impl SocketFile {
+    fn new(path: &Path, listener: &StdUnixListener) -> io::Result<Self> {
+        Ok(Self {
+            // The way that led here may be closed before the server is.
+            path: path.canonicalize()?,
+            _open: listener.try_clone()?,
+        })
+    }
+}
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
         // Somebody else may have removed it, which is as good.
-        let _ = std::fs::remove_file(&self.0);
+        let _ = std::fs::remove_file(&self.path);
     }
 }
 
@@ -99,13 +115,11 @@ impl Listener {
         let endpoint = format!("unix:{}", path.display());
         let bound = bind(path).and_then(|listener| {
             listener.set_nonblocking(true)?;
-            UnixListener::from_std(listener)
+            let file = SocketFile::new(path, &listener)?;
+            Ok(Socket::Unix(UnixListener::from_std(listener)?, file))
         });
         match bound {
-            Ok(listener) => Ok(Self {
-                socket: Socket::Unix(listener, SocketFile(path.to_owned())),
-                endpoint,
-            }),
+            Ok(socket) => Ok(Self { socket, endpoint }),
             Err(source) => Err(ServeError::Listen { endpoint, source }),
         }
     }
@@ -276,5 +290,30 @@ impl ServerHandle {
 impl Drop for ServerHandle {
     fn drop(&mut self) {
         self.shutdown.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_path_is_taken_until_its_server_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let Listener {
+            socket: Socket::Unix(old, old_file),
+            ..
+        } = Listener::unix(&path).unwrap()
+        else {
+            panic!("a unix socket was asked for")
+        };
+        // It accepts no more, but its last calls go on.
+        drop(old);
+        assert!(Listener::unix(&path).is_err());
+        drop(old_file);
+        assert!(!path.exists());
+        let _next = Listener::unix(&path).unwrap();
+        assert!(UnixStream::connect(&path).is_ok());
     }
 }
