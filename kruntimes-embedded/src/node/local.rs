@@ -1,5 +1,7 @@
 //! Pods made of processes of this machine: a bash Runtime Server on a unix socket.
 
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +19,9 @@ use super::{BackendError, PodBackend, PodSandbox};
 
 /// Names of the Runtime Servers this node has.
 pub(crate) const LOCAL_SERVERS: &[&str] = &["bash"];
+
+/// Longest path that fits into the address of a unix socket.
+const SOCKET_PATH_MAX: usize = 107;
 
 /// How Pods are laid out on this machine.
 #[derive(Clone, Debug)]
@@ -83,7 +88,7 @@ impl PodBackend for BashBackend {
         let home = self.config.root.join(pod.name_any());
         let workspace = home.join("workspace");
         make_directory(&workspace)?;
-        let socket = home.join("runtime.sock");
+        let (socket, short) = socket_in(&home)?;
         let config = bash::Config {
             work_dir: workspace.clone(),
             termination_grace: self.config.grace,
@@ -97,6 +102,7 @@ impl PodBackend for BashBackend {
             client: Arc::new(client),
             workspace,
             server: Mutex::new(Some(server)),
+            _short: short,
         }))
     }
 }
@@ -108,10 +114,27 @@ fn make_directory(path: &Path) -> Result<(), BackendError> {
     })
 }
 
+/// Names the socket in a directory, by way of a descriptor when the path is too long for an address.
+fn socket_in(home: &Path) -> Result<(PathBuf, Option<File>), BackendError> {
+    const NAME: &str = "runtime.sock";
+    let socket = home.join(NAME);
+    if socket.as_os_str().len() <= SOCKET_PATH_MAX {
+        return Ok((socket, None));
+    }
+    let directory = File::open(home).map_err(|source| BackendError::Directory {
+        path: home.to_owned(),
+        source,
+    })?;
+    let way = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
+    Ok((way.join(NAME), Some(directory)))
+}
+
 struct BashSandbox {
     client: Arc<dyn RuntimeClient>,
     workspace: PathBuf,
     server: Mutex<Option<ServerHandle>>,
+    /// Keeps the short way to the socket open; after the server, which uses it until its end.
+    _short: Option<File>,
 }
 
 #[async_trait]
@@ -135,6 +158,8 @@ impl PodSandbox for BashSandbox {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::PodSpec;
+
     use super::*;
 
     fn container(image: &str, args: &[&str]) -> Container {
@@ -143,6 +168,26 @@ mod tests {
             args: Some(args.iter().map(|&arg| arg.into()).collect()),
             ..Container::default()
         }
+    }
+
+    #[tokio::test]
+    async fn a_deep_directory_is_no_obstacle() {
+        let dir = tempfile::tempdir().unwrap();
+        let backend = BashBackend::new(BashBackendConfig {
+            root: dir.path().join("x".repeat(120)),
+            grace: Duration::ZERO,
+        });
+        let mut pod = Pod::default();
+        pod.metadata.name = Some("runtime-bash-0".into());
+        pod.spec = Some(PodSpec {
+            containers: vec![container("bash", &[])],
+            ..PodSpec::default()
+        });
+        let sandbox = backend.start(&pod).await.unwrap();
+        assert!(sandbox.runtime().health().await.unwrap().healthy);
+        sandbox.stop().await;
+        let home = backend.config.root.join("runtime-bash-0");
+        assert!(!home.join("runtime.sock").exists());
     }
 
     #[test]
