@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
@@ -32,10 +34,15 @@ impl Supervisor {
             .insert(name, Arc::clone(&crash));
         let task = async move {
             loop {
+                // A panic ends one life, not the component. Nothing of that life is used again.
+                let life = AssertUnwindSafe(life()).catch_unwind();
                 tokio::select! {
                     biased;
                     () = crash.notified() => tracing::info!(component = name, "crashed on request"),
-                    () = life() => tracing::warn!(component = name, "ended, it is started again"),
+                    ended = life => {
+                        let panicked = ended.is_err();
+                        tracing::warn!(component = name, panicked, "ended, it is started again");
+                    }
                 }
                 tokio::time::sleep(RESTART_DELAY).await;
             }
@@ -70,6 +77,23 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_ends_one_life_only() {
+        let lives = Arc::new(AtomicUsize::new(0));
+        let supervisor = Supervisor::default();
+        let count = Arc::clone(&lives);
+        supervisor.start("it", move || {
+            let life = count.fetch_add(1, Ordering::SeqCst);
+            Box::pin(async move {
+                assert!(life > 0, "the first life meets what it does not expect");
+                std::future::pending::<()>().await;
+            })
+        });
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(lives.load(Ordering::SeqCst), 2);
+        supervisor.stop().await;
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_component_lives_again_after_a_crash_and_after_its_end() {

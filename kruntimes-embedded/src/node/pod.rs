@@ -1,8 +1,10 @@
 //! The life of one Pod of the local node.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kruntimes_core::{keys, resources};
@@ -116,8 +118,10 @@ impl Life {
             tokio::select! {
                 biased;
                 () = self.crash.notified() => {}
-                ended = daemon.run() => {
-                    tracing::warn!(pod = %self.pod.name_any(), ?ended, "runtimed ended, it is started again");
+                // A panic is a crash as well; nothing of the daemon is used again.
+                ended = AssertUnwindSafe(daemon.run()).catch_unwind() => {
+                    let panicked = ended.is_err();
+                    tracing::warn!(pod = %self.pod.name_any(), panicked, "runtimed ended, it is started again");
                 }
             }
             tokio::time::sleep(DAEMON_RESTART).await;
