@@ -42,6 +42,8 @@ pub(super) fn plan(key: &ObjectKey, deployment: Option<&Deployment>, pods: &[Arc
             Some(pod) if pod.annotations().get(REVISION) != Some(&revision) => {
                 plan.delete.push(name);
             }
+            // On its way out; its successor comes when it is gone.
+            Some(pod) if pod.metadata.deletion_timestamp.is_some() => {}
             Some(pod) => plan.keep.push(Arc::clone(pod)),
         }
     }
@@ -52,6 +54,7 @@ pub(super) fn plan(key: &ObjectKey, deployment: Option<&Deployment>, pods: &[Arc
     };
     let surplus: Vec<String> = pods
         .iter()
+        .filter(|pod| pod.metadata.deletion_timestamp.is_none())
         .filter(|pod| !kept(pod) && !plan.delete.contains(&pod.name_any()))
         .map(|pod| pod.name_any())
         .collect();
@@ -185,6 +188,17 @@ mod tests {
         let rolled = plan(&key(), Some(&deployment(2, "bash:2")), &pods);
         assert_eq!(rolled.delete.len(), 2);
         assert!(rolled.keep.is_empty());
+    }
+
+    #[test]
+    fn a_pod_on_its_way_out_is_neither_kept_nor_deleted_again() {
+        let one = deployment(1, "bash");
+        let mut pods = made(&one);
+        Arc::make_mut(&mut pods[0]).metadata.deletion_timestamp =
+            serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+        let waiting = plan(&key(), Some(&one), &pods);
+        assert!(waiting.keep.is_empty() && waiting.delete.is_empty());
+        assert!(waiting.create.is_empty(), "the name is not free yet");
     }
 
     #[test]
