@@ -10,9 +10,10 @@ use kruntimes_k8s::clock::Clock;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::follow::{self, Following};
-use crate::logs::LogHub;
+use crate::logs::{LogHub, LogNews};
 use crate::node::{self, BashBackend, BashBackendConfig, NodeConfig, NodeHandle, PodBackend};
 use crate::progress::{Target, TargetKind};
 use crate::submit::{self, Submission, SubmitError};
@@ -213,17 +214,43 @@ impl Embedded {
     ///
     /// Returns the first refusal; objects created before it stay.
     pub async fn submit(&self, submission: Submission) -> Result<Vec<Target>, SubmitError> {
-        submit::submit(&self.client, submission, self.slots).await
+        let objects = submit::provide(&self.client, submission, self.slots).await?;
+        let mut targets = Vec::with_capacity(objects.len());
+        for object in objects {
+            targets.push(submit::target(&self.client, object).await?);
+        }
+        Ok(targets)
+    }
+
+    /// Creates objects like [`submit`](Self::submit) and follows each target from before it exists, so
+    /// that no output is missed however soon it runs.
+    ///
+    /// # Errors
+    ///
+    /// As [`submit`](Self::submit).
+    pub async fn submit_followed(
+        &self,
+        submission: Submission,
+    ) -> Result<Vec<(Target, Following)>, SubmitError> {
+        let objects = submit::provide(&self.client, submission, self.slots).await?;
+        let mut followed = Vec::with_capacity(objects.len());
+        for object in objects {
+            let lines = self.logs.subscribe();
+            let target = submit::target(&self.client, object).await?;
+            let following = self.follow_from(lines, &target);
+            followed.push((target, following));
+        }
+        Ok(followed)
     }
 
     /// Follows a target until it is terminal. Output counts from now on.
     pub fn follow(&self, target: &Target) -> Following {
-        follow::follow(
-            self.client.clone(),
-            self.clock.clone(),
-            &self.logs,
-            target.clone(),
-        )
+        self.follow_from(self.logs.subscribe(), target)
+    }
+
+    fn follow_from(&self, lines: UnboundedReceiver<LogNews>, target: &Target) -> Following {
+        let (client, clock) = (self.client.clone(), self.clock.clone());
+        follow::follow(client, clock, lines, target.clone())
     }
 
     /// Requests the cancellation of a target; repeating it is harmless.

@@ -19,7 +19,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::logs::{LogHub, LogNews};
+use crate::logs::LogNews;
 use crate::progress::{
     DELETED, Ending, Failure, OutputStream, Progress, StepPath, Target, TargetKind,
 };
@@ -51,15 +51,14 @@ impl Drop for Following {
     }
 }
 
-/// Starts to follow a target. Its output counts from now on.
+/// Starts to follow a target. What `lines` has heard already counts.
 pub(crate) fn follow(
     client: Client,
     clock: Clock,
-    logs: &Arc<LogHub>,
+    lines: mpsc::UnboundedReceiver<LogNews>,
     target: Target,
 ) -> Following {
     let (sender, news) = mpsc::unbounded_channel();
-    let lines = logs.subscribe();
     let follower = Follower {
         clock,
         target,

@@ -62,12 +62,12 @@ const KINDS: &[(&str, &str)] = &[
     ("PersistentWorkspace", "persistentworkspaces"),
 ];
 
-/// Creates everything, providing a `bash` Runtime when none is brought.
-pub(crate) async fn submit(
+/// Creates what targets need, a `bash` Runtime included when none is brought; returns the targets.
+pub(crate) async fn provide(
     client: &Client,
     submission: Submission,
     slots: u32,
-) -> Result<Vec<Target>, SubmitError> {
+) -> Result<Vec<Value>, SubmitError> {
     for runtime in submission.runtimes {
         create(client, runtime).await?;
     }
@@ -75,21 +75,22 @@ pub(crate) async fn submit(
     for definition in submission.definitions {
         create(client, definition).await?;
     }
-    let mut targets = Vec::new();
-    for target in submission.targets {
-        let kind = match target["kind"].as_str() {
-            Some("Run") => TargetKind::Run,
-            _ => TargetKind::WorkflowRun,
-        };
-        let created = create(client, target).await?;
-        targets.push(Target {
-            kind,
-            namespace: created.namespace().unwrap_or_default(),
-            name: created.name_any(),
-            uid: created.uid().unwrap_or_default(),
-        });
-    }
-    Ok(targets)
+    Ok(submission.targets)
+}
+
+/// Creates a target.
+pub(crate) async fn target(client: &Client, object: Value) -> Result<Target, SubmitError> {
+    let kind = match object["kind"].as_str() {
+        Some("Run") => TargetKind::Run,
+        _ => TargetKind::WorkflowRun,
+    };
+    let created = create(client, object).await?;
+    Ok(Target {
+        kind,
+        namespace: created.namespace().unwrap_or_default(),
+        name: created.name_any(),
+        uid: created.uid().unwrap_or_default(),
+    })
 }
 
 /// The Runtime that local runs get when they bring none.

@@ -7,7 +7,8 @@ use futures::StreamExt as _;
 use futures::stream::{BoxStream, select_all};
 use kruntimes_embedded::manifest::{self, Known, Manifest, Severity, has_errors};
 use kruntimes_embedded::{
-    Embedded, Ending, Failure, Options, OutputStream, Progress, Submission, SubmitError, Target,
+    Embedded, Ending, Failure, Following, Options, OutputStream, Progress, Submission, SubmitError,
+    Target,
 };
 use tokio::time::Instant;
 
@@ -124,7 +125,7 @@ async fn execute(
         Exit::NotCarriedOut
     })?;
     let board = Board::new(&submission.targets);
-    let exit = match engine.submit(submission).await {
+    let exit = match engine.submit_followed(submission).await {
         Err(error) => {
             let exit = match error {
                 SubmitError::Refused { .. } | SubmitError::UnknownKind(_) => Exit::Refused,
@@ -137,9 +138,10 @@ async fn execute(
             );
             exit
         }
-        Ok(targets) => {
+        Ok(followed) => {
+            let (targets, news): (Vec<_>, Vec<_>) = followed.into_iter().unzip();
             let mut watch = Watch::new(&engine, &targets, board, screen);
-            let end = watch.until_the_end(&mut signals).await;
+            let end = watch.until_the_end(news, &mut signals).await;
             let exit = watch.conclude(request);
             if end == Until::Killed {
                 let engine = Some(engine);
@@ -197,10 +199,9 @@ impl<'a> Watch<'a> {
     }
 
     /// Follows everything until it has ended, or until the second signal.
-    async fn until_the_end(&mut self, signals: &mut Signals) -> Until {
-        let engine = self.engine;
-        let streams = self.targets.iter().enumerate().map(|(index, target)| {
-            let news = engine.follow(target).map(move |progress| (index, progress));
+    async fn until_the_end(&mut self, news: Vec<Following>, signals: &mut Signals) -> Until {
+        let streams = news.into_iter().enumerate().map(|(index, news)| {
+            let news = news.map(move |progress| (index, progress));
             news.boxed()
         });
         let streams: Vec<BoxStream<'static, (usize, Progress)>> = streams.collect();

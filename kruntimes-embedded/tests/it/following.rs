@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use kruntimes_core::crd::{Run, WorkflowRun};
-use kruntimes_embedded::{DELETED, Embedded, Ending, Following, Options, OutputStream, Progress};
+use kruntimes_embedded::{
+    DELETED, Embedded, Ending, Following, Options, OutputStream, Progress, Submission,
+};
 use kube::Api;
 use kube::api::DeleteParams;
 use serde_json::json;
@@ -111,5 +113,26 @@ async fn case_137_every_line_comes_once_in_order_and_whole() {
         |head: &str| -> Vec<String> { (1..=LINES).map(|n| format!("{head} {n}")).collect() };
     assert_eq!(out, numbered("\u{20ac}\u{1f600}"));
     assert_eq!(err, numbered("\u{fc}"));
+    engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_target_says_before_anybody_listens_is_not_lost() {
+    let engine = Embedded::start(Options::default()).await.unwrap();
+    let submission = Submission {
+        targets: vec![run("early", &json!({"source": {"inline": "echo early"}}))],
+        ..Submission::default()
+    };
+    let mut followed = engine.submit_followed(submission).await.unwrap();
+    let (target, mut progress) = followed.remove(0);
+    // Only now does anybody read, and the Run is over.
+    finish(&engine, &target).await;
+    let mut lines = Vec::new();
+    while let Some(news) = progress.next().await {
+        if let Progress::Output { line, .. } = news {
+            lines.push(line);
+        }
+    }
+    assert_eq!(lines, ["early"]);
     engine.shutdown().await;
 }

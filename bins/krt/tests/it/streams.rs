@@ -117,3 +117,16 @@ fn the_files_of_the_steps_stay_only_when_asked_for() {
     assert!(directory.starts_with('/'), "{out}");
     assert!(!std::path::Path::new(directory).exists(), "{directory}");
 }
+
+#[test]
+fn no_line_of_many_runs_is_missed() {
+    let names: Vec<String> = (0..60).map(|number| format!("r{number}")).collect();
+    let documents = names
+        .iter()
+        .map(|name| run(name, "", &format!("echo {name}")));
+    let output = run_text(&documents.collect::<Vec<_>>().join("---\n"), &[]);
+    let out = text(&output.stdout);
+    for name in &names {
+        assert!(out.contains(&format!("[{name}] {name}\n")), "{name}: {out}");
+    }
+}
