@@ -202,8 +202,8 @@ fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("proc");
     let size = status
         .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .expect("VmRSS");
+        .find_map(|line| line.strip_prefix("RssAnon:"))
+        .expect("RssAnon");
     size.trim()
         .trim_end_matches(" kB")
         .parse::<usize>()
