@@ -1,5 +1,7 @@
 //! The shell of the Runtime controller.
 
+use std::sync::Arc;
+
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::apps::v1::Deployment;
 use kruntimes_core::api::RuntimeStatus;
@@ -125,7 +127,10 @@ impl Shell {
         let refused = made.as_ref().err().map(Refusal::to_fact);
         let written = self.write_status(&key, &runtime, refused.as_ref()).await;
         match (made, written) {
-            (Err(Refusal::Api(Error::Stale)), _) | (_, Err(Error::Stale)) => Outcome::Retry,
+            // No watch of this controller tells when a foreign object goes.
+            (Err(Refusal::Api(Error::Stale)), _)
+            | (_, Err(Error::Stale))
+            | (Err(Refusal::Foreign(_)), Ok(())) => Outcome::Retry,
             (Err(Refusal::Api(error)), _) | (_, Err(error)) => {
                 tracing::warn!(runtime = %key, error = %chain(&error), "reconcile failed, it is repeated");
                 Outcome::Retry
@@ -148,25 +153,33 @@ impl Shell {
         )?;
         let name = names::runtime_objects(&key.name);
         let api: Api<Deployment> = Api::namespaced(self.client.clone(), &key.namespace);
-        let existing = self.deployments.get(&ObjectKey::new(&key.namespace, &name));
-        let object = match existing {
-            None => match api.create(&PostParams::default(), &desired).await {
-                Ok(object) => object,
-                Err(kube::Error::Api(status)) if status.is_already_exists() => {
-                    api.get(&name).await.map_err(Error::from)?
-                }
-                Err(error) => return Err(Error::from(error).into()),
-            },
-            Some(existing) => {
-                let want = serde_json::to_value(&desired).map_err(Error::from)?;
-                let have = serde_json::to_value(existing.as_ref()).map_err(Error::from)?;
-                if deployment::covers(&have, &want) {
+        let known = self.deployments.get(&ObjectKey::new(&key.namespace, &name));
+        let existing = if let Some(known) = known {
+            known
+        } else {
+            match api.create(&PostParams::default(), &desired).await {
+                Ok(object) => {
+                    self.deployments.written(object);
                     return Ok(());
                 }
-                api.patch(&name, &PatchParams::default(), &Patch::Merge(want))
-                    .await
-                    .map_err(Error::from)?
+                // The cache lags; what is there may be as outdated as anything found in the cache.
+                Err(kube::Error::Api(status)) if status.is_already_exists() => {
+                    Arc::new(api.get(&name).await.map_err(Error::from)?)
+                }
+                Err(error) => return Err(Error::from(error).into()),
             }
+        };
+        if is_foreign(&existing, &key.name) {
+            return Err(Refusal::Foreign(name));
+        }
+        let want = serde_json::to_value(&desired).map_err(Error::from)?;
+        let have = serde_json::to_value(existing.as_ref()).map_err(Error::from)?;
+        let object = if deployment::covers(&have, &want) {
+            Arc::unwrap_or_clone(existing)
+        } else {
+            api.patch(&name, &PatchParams::default(), &Patch::Merge(want))
+                .await
+                .map_err(Error::from)?
         };
         self.deployments.written(object);
         Ok(())
@@ -213,6 +226,14 @@ impl Shell {
     }
 }
 
+/// Tells whether a Deployment belongs to something else than a Runtime of this name.
+fn is_foreign(deployment: &Deployment, runtime: &str) -> bool {
+    let owners = deployment.metadata.owner_references.iter().flatten();
+    owners
+        .filter(|owner| owner.controller == Some(true))
+        .any(|owner| owner.kind != Runtime::kind(&()) || owner.name != runtime)
+}
+
 /// Derives the status of a Runtime from what was observed (API reference, section 4.3).
 fn derive_status(
     runtime: &Runtime,
@@ -243,6 +264,8 @@ fn derive_status(
 enum Refusal {
     #[error(transparent)]
     Impossible(#[from] deployment::Error),
+    #[error("deployment {0} is controlled by another object")]
+    Foreign(String),
     #[error(transparent)]
     Api(#[from] Error),
 }
@@ -252,7 +275,7 @@ impl Refusal {
     fn to_fact(&self) -> (String, String) {
         let reason = match self {
             Self::Impossible(error) => error.reason(),
-            Self::Api(_) => "ReconcileFailed",
+            Self::Foreign(_) | Self::Api(_) => "ReconcileFailed",
         };
         let text = message::bounded(&chain(self), limits::MESSAGE_MAX_BYTES);
         (reason.to_owned(), text)

@@ -188,3 +188,40 @@ async fn deleting_a_runtime_takes_its_deployment_along() {
             .is_none()
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_deployment_of_something_else_is_left_alone_until_it_goes() {
+    let world = world();
+    let owner = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "1", "controller": true,
+    });
+    let selector = json!({"matchLabels": {"app": "x"}});
+    let template = json!({
+        "metadata": {"labels": {"app": "x"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    });
+    let foreign: Deployment = serde_json::from_value(json!({
+        "metadata": {"name": "runtime-bash", "finalizers": ["a.b/c"], "ownerReferences": [owner]},
+        "spec": {"selector": selector, "template": template},
+    }))
+    .unwrap();
+    let api = world.deployments();
+    let made = api.create(&PostParams::default(), &foreign).await.unwrap();
+    world.create("bash", bash()).await;
+    world.settle().await;
+    assert_eq!(world.ready("bash").await.1, "ReconcileFailed");
+    let kept = api.get("runtime-bash").await.unwrap();
+    assert_eq!(
+        kept.metadata.owner_references,
+        made.metadata.owner_references
+    );
+    let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    let params = PatchParams::default();
+    api.patch("runtime-bash", &params, &release).await.unwrap();
+    let _ = api.delete("runtime-bash", &DeleteParams::default()).await;
+    tokio::time::advance(Duration::from_secs(60)).await;
+    world.settle().await;
+    let ours = api.get("runtime-bash").await.unwrap();
+    assert_eq!(ours.metadata.owner_references.unwrap()[0].kind, "Runtime");
+    assert_eq!(world.ready("bash").await.1, "NoReadyReplicas");
+}
