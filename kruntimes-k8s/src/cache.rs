@@ -96,6 +96,16 @@ pub enum Change<K> {
     Synced,
 }
 
+/// Who said that an object is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Witness {
+    /// The watch, which tells things in order: what it tells later is newer. The object may only have
+    /// left the selector, and come back.
+    Watch,
+    /// The answer to an own request: the watch may still tell what was before.
+    Answer,
+}
+
 type IndexFn<K> = fn(&K) -> Vec<String>;
 
 /// A local copy of one kind. Clones share it.
@@ -132,7 +142,8 @@ struct Contents<K> {
     arriving: Option<BTreeMap<ObjectKey, Arc<K>>>,
     /// Objects whose absence from that list proves nothing: written meanwhile, or undecodable in it.
     doubtful: BTreeSet<ObjectKey>,
-    dead: BTreeSet<String>,
+    /// UIDs that are gone, and who said so.
+    dead: BTreeMap<String, Witness>,
     dead_order: VecDeque<String>,
 }
 
@@ -152,7 +163,7 @@ impl<K: Cached> Cache<K> {
                     index: BTreeMap::new(),
                     arriving: None,
                     doubtful: BTreeSet::new(),
-                    dead: BTreeSet::new(),
+                    dead: BTreeMap::new(),
                     dead_order: VecDeque::new(),
                 }),
                 indexes: indexes.to_vec(),
@@ -216,6 +227,11 @@ impl<K: Cached> Cache<K> {
         if contents.arriving.is_some() {
             contents.doubtful.insert(ObjectKey::of(&object));
         }
+        if let Some(uid) = &object.meta().uid
+            && contents.dead.contains_key(uid)
+        {
+            return None;
+        }
         self.upsert(&mut contents, Arc::new(object))
     }
 
@@ -224,7 +240,7 @@ impl<K: Cached> Cache<K> {
     /// `uid` is that of the object the request was about: one that was made
     /// again under the same name meanwhile is left alone.
     pub fn vanished(&self, key: &ObjectKey, uid: Option<&str>) -> Option<Change<K>> {
-        self.delete(&mut self.write(), key, Some(uid?))
+        self.delete(&mut self.write(), key, Some(uid?), Witness::Answer)
             .map(Change::Deleted)
     }
 
@@ -283,13 +299,16 @@ impl<K: Cached> Cache<K> {
                     .collect()
             }
             Event::Apply(object) => match decoded(object) {
-                Ok(object) => self.upsert(&mut contents, object).into_iter().collect(),
+                Ok(object) => self.told(&mut contents, object).into_iter().collect(),
                 Err(change) => vec![change],
             },
             Event::Delete(object) => {
                 let key = ObjectKey::of(&object);
                 let uid = object.meta().uid.clone();
-                self.delete(&mut contents, &key, uid.as_deref())
+                if let Some(witness) = uid.as_ref().and_then(|uid| contents.dead.get_mut(uid)) {
+                    *witness = Witness::Watch;
+                }
+                self.delete(&mut contents, &key, uid.as_deref(), Witness::Watch)
                     .map(Change::Deleted)
                     .into_iter()
                     .collect()
@@ -314,35 +333,49 @@ impl<K: Cached> Cache<K> {
                 let old = if doubtful.contains(key) {
                     self.drop_object(contents, key)
                 } else {
-                    self.remove(contents, key)
+                    self.remove(contents, key, Witness::Watch)
                 };
                 old.map(Change::Deleted)
             })
             .collect();
         for object in arriving.into_values() {
-            changes.extend(self.upsert(contents, object));
+            // A list knows better who bears a name now, unless the name was written to meanwhile.
+            let key = ObjectKey::of(object.as_ref());
+            if let Some(old) = contents.objects.get(&key)
+                && !same_object(old.as_ref(), object.as_ref())
+                && !doubtful.contains(&key)
+            {
+                let old = self.remove(contents, &key, Witness::Watch);
+                changes.extend(old.map(Change::Deleted));
+            }
+            changes.extend(self.told(contents, object));
         }
         changes
     }
 
+    /// Takes in what the watch or a list tells.
+    fn told(&self, contents: &mut Contents<K>, new: Arc<K>) -> Option<Change<K>> {
+        if let Some(uid) = &new.meta().uid {
+            match contents.dead.get(uid) {
+                Some(Witness::Answer) => return None,
+                Some(Witness::Watch) => drop(contents.dead.remove(uid)),
+                None => {}
+            }
+        }
+        self.upsert(contents, new)
+    }
+
     fn upsert(&self, contents: &mut Contents<K>, new: Arc<K>) -> Option<Change<K>> {
         let key = ObjectKey::of(new.as_ref());
-        if new
-            .meta()
-            .uid
-            .as_ref()
-            .is_some_and(|uid| contents.dead.contains(uid))
-        {
-            return None;
-        }
         let old = contents.objects.get(&key).cloned();
         if let Some(old) = &old {
-            if same_object(old.as_ref(), new.as_ref()) && !is_newer(new.as_ref(), old.as_ref()) {
+            // Of two objects of one name, too, the one with the higher version came later.
+            if !is_newer(new.as_ref(), old.as_ref()) {
                 return None;
             }
             self.unindex(contents, &key, old);
             if !same_object(old.as_ref(), new.as_ref()) {
-                contents.bury(old.as_ref());
+                contents.bury(old.as_ref(), Witness::Answer);
             }
         }
         for (name, values) in &self.shared.indexes {
@@ -360,18 +393,24 @@ impl<K: Cached> Cache<K> {
         contents: &mut Contents<K>,
         key: &ObjectKey,
         uid: Option<&str>,
+        witness: Witness,
     ) -> Option<Arc<K>> {
         let known = contents.objects.get(key)?;
         // A deletion of an earlier object of this name says nothing about the present one.
         if uid.is_some() && known.meta().uid.as_deref() != uid {
             return None;
         }
-        self.remove(contents, key)
+        self.remove(contents, key, witness)
     }
 
-    fn remove(&self, contents: &mut Contents<K>, key: &ObjectKey) -> Option<Arc<K>> {
+    fn remove(
+        &self,
+        contents: &mut Contents<K>,
+        key: &ObjectKey,
+        witness: Witness,
+    ) -> Option<Arc<K>> {
         let old = self.drop_object(contents, key)?;
-        contents.bury(old.as_ref());
+        contents.bury(old.as_ref(), witness);
         Some(old)
     }
 
@@ -398,11 +437,11 @@ impl<K: Cached> Cache<K> {
 
 impl<K: Resource> Contents<K> {
     /// Remembers that an object is gone for good.
-    fn bury(&mut self, old: &K) {
+    fn bury(&mut self, old: &K, witness: Witness) {
         let Some(uid) = old.uid() else {
             return;
         };
-        if self.dead.insert(uid.clone()) {
+        if self.dead.insert(uid.clone(), witness).is_none() {
             self.dead_order.push_back(uid);
             if self.dead_order.len() > TOMBSTONES
                 && let Some(oldest) = self.dead_order.pop_front()
@@ -599,6 +638,45 @@ mod tests {
         assert!(cache.written(object("a", "2", "14", "blue")).is_some());
         let late = cache.absorb(Event::Apply(guarded(object("a", "1", "12", "red"))));
         assert!(late.is_empty());
+        assert_eq!(names(&cache.by_index("color", "blue")), ["a"]);
+    }
+
+    #[test]
+    fn an_object_that_left_the_selector_and_came_back_is_followed_again() {
+        let cache = cache();
+        cache.absorb(Event::Apply(guarded(object("a", "1", "10", "red"))));
+        cache.absorb(Event::Delete(guarded(object("a", "1", "11", "red"))));
+        let back = cache.absorb(Event::Apply(guarded(object("a", "1", "12", "red"))));
+        assert!(matches!(back.as_slice(), [Change::Applied { .. }]));
+        assert!(cache.written(object("a", "1", "13", "blue")).is_some());
+    }
+
+    #[test]
+    fn what_the_watch_still_tells_of_an_object_that_an_answer_found_gone_is_ignored() {
+        let cache = cache();
+        let key = ObjectKey::new("ns", "a");
+        cache.absorb(Event::Apply(guarded(object("a", "1", "10", "red"))));
+        assert!(cache.vanished(&key, Some("1")).is_some());
+        let late = cache.absorb(Event::Apply(guarded(object("a", "1", "11", "red"))));
+        assert!(late.is_empty());
+        assert!(cache.list().is_empty());
+    }
+
+    #[test]
+    fn a_list_decides_who_bears_a_name_even_if_versions_began_anew() {
+        let cache = cache();
+        cache.absorb(Event::Apply(guarded(object("a", "1", "100", "red"))));
+        cache.absorb(Event::Init);
+        cache.absorb(Event::InitApply(guarded(object("a", "2", "3", "blue"))));
+        let changes = cache.absorb(Event::InitDone);
+        assert!(matches!(
+            changes.as_slice(),
+            [
+                Change::Deleted(_),
+                Change::Applied { old: None, .. },
+                Change::Synced
+            ]
+        ));
         assert_eq!(names(&cache.by_index("color", "blue")), ["a"]);
     }
 }
