@@ -60,9 +60,14 @@ impl Start {
         })?;
         let plan = Plan::of(&self.run.spec, &self.uid, &dir)?;
         // The server is asked while the files are written.
-        let ((), prepared) =
+        let (cleared, prepared) =
             futures::join!(self.clear(node), async { self.prepare(node, &plan, &dir) });
         prepared?;
+        if cleared {
+            // What was stopped just now may have written into the new directory until its end (N-73).
+            node.table.update(&self.uid, |entry| entry.prepared = false);
+            self.prepare(node, &plan, &dir)?;
+        }
         if self.fresh {
             for name in &plan.ignored {
                 node.note(&self.run, &Note::value_from_ignored(name));
@@ -71,13 +76,16 @@ impl Start {
         self.execute(node, plan.request).await
     }
 
-    /// Removes what an earlier assignment of the Run to this Pod may have left at the server.
-    async fn clear(&self, node: &Node) {
+    /// Removes what an earlier assignment of the Run to this Pod may have left at the server; tells
+    /// whether there was anything.
+    async fn clear(&self, node: &Node) -> bool {
         // A server that cannot be asked is found out by the start itself.
-        if self.fresh && node.server.status(&self.uid).await.is_ok() {
+        let left = self.fresh && node.server.status(&self.uid).await.is_ok();
+        if left {
             let wanted = || node.table.wants(&self.uid, self.epoch);
             release::stop_and_forget(node, &self.uid, wanted).await;
         }
+        left
     }
 
     fn prepare(&self, node: &Node, plan: &Plan<'_>, dir: &RunDir) -> Result<(), Failure> {

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use kruntimes_core::api::RunPhase;
-use kruntimes_proto::{GrpcClient, RuntimeClient as _};
+use kruntimes_proto::{ExecuteRequest, GrpcClient, RuntimeClient as _};
 use kruntimes_runtime::bash;
 use kruntimes_runtime::server::ServerHandle;
 use kube::ResourceExt as _;
@@ -229,4 +230,33 @@ async fn scenario_13_ten_mebibytes_of_output_are_cut_and_the_run_succeeds() {
         .unwrap();
     assert_eq!(last, "Stdout 1 [output truncated]");
     assert!(lines.len() >= 25_000, "{}", lines.len());
+}
+
+/// N-73, for an earlier assignment: its work may live until the next claim.
+#[tokio::test]
+async fn what_is_stopped_by_a_claim_leaves_nothing_to_the_attempt() {
+    let real = real(1).await;
+    // Once something was executed, the daemon has seen what it found at its start.
+    real.world.submit("first", script("true")).await;
+    real.world.until_over("first").await;
+    let run = real.world.create("a", script("true")).await;
+    let dir = real.world.run_dir(&run).display().to_string();
+    let trap = format!("trap 'echo OLD=1 >> {dir}/outputs; exit' TERM; echo up");
+    let left = ExecuteRequest {
+        id: run.uid().unwrap(),
+        args: vec![trap, "while :; do sleep 0.05; done".into()],
+        working_dir: dir,
+        ..ExecuteRequest::default()
+    };
+    let mut events = real.client.watch(&[]).await.unwrap();
+    real.client.execute(left).await.unwrap();
+    while !events.next().await.unwrap().unwrap().output {}
+    real.world.assign("a").await;
+    let done = real.world.until_over("a").await;
+    assert_eq!(status(&done).phase, RunPhase::Succeeded);
+    assert!(
+        status(&done).outputs.is_empty(),
+        "{:?}",
+        status(&done).outputs
+    );
 }
