@@ -1,17 +1,20 @@
 //! A local, indexed copy of one kind that reads its own writes.
 
+mod backoff;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Duration;
 
 use futures::{Stream, StreamExt as _, stream};
 use kube::core::{DeserializeGuard, NamespaceResourceScope};
+use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
-use kube::runtime::{WatchStreamExt as _, utils::Backoff};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
+
+use backoff::WatchBackoff;
 
 /// Deleted UIDs that are remembered, so that a late answer revives nothing.
 const TOMBSTONES: usize = 4096;
@@ -474,36 +477,6 @@ fn decoded<K: Cached>(object: DeserializeGuard<K>) -> Result<Arc<K>, Change<K>> 
             key,
             error: invalid.error,
         })
-}
-
-/// Waits between failed watches: doubling, without jitter, so that equal runs stay equal.
-#[derive(Clone, Debug)]
-struct WatchBackoff {
-    next: Duration,
-}
-
-impl Default for WatchBackoff {
-    fn default() -> Self {
-        Self {
-            next: Duration::from_millis(50),
-        }
-    }
-}
-
-impl Iterator for WatchBackoff {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        let wait = self.next;
-        self.next = (wait * 2).min(Duration::from_secs(10));
-        Some(wait)
-    }
-}
-
-impl Backoff for WatchBackoff {
-    fn reset(&mut self) {
-        *self = Self::default();
-    }
 }
 
 #[cfg(test)]
