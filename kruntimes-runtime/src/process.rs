@@ -21,3 +21,4 @@ mod signal;
 
 pub use group::{Command, Exit, Group, MARK, Pipes, SpawnError};
 pub use reaper::{own_all_children, reap_orphans};
+pub use signal::unblock_signals;

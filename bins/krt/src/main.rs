@@ -22,6 +22,9 @@ use clap::Parser as _;
 fn main() -> ExitCode {
     let args = args::Args::parse();
     args::set_up_process();
+    if let Err(error) = kruntimes_runtime::process::unblock_signals() {
+        tracing::warn!(%error, "signals stay blocked as krt was started");
+    }
     let runtime = args::runtime();
     let end = match args.into_command() {
         args::Command::LocalRun(request) => runtime.block_on(local::run(request)),

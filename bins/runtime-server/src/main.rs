@@ -4,14 +4,18 @@ mod args;
 
 use std::process::ExitCode;
 
-use kruntimes_runtime::process::own_all_children;
+use kruntimes_runtime::process::{own_all_children, unblock_signals};
 use kruntimes_runtime::server::{ServeError, serve_supervisor};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let args = args::Args::set_up_process();
     own_all_children();
-    args::exit_code(run(&args).await)
+    let unblocked = unblock_signals().map_err(ServeError::Signals);
+    args::exit_code(match unblocked {
+        Ok(()) => run(&args).await,
+        Err(error) => Err(error),
+    })
 }
 
 async fn run(args: &args::Args) -> Result<(), ServeError> {

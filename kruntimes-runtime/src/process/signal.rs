@@ -1,4 +1,19 @@
-//! Names of signals for messages.
+//! The mask of signals a process starts with, and names of signals for messages.
+
+use nix::sys::signal::SigSet;
+
+/// Lets every signal through that the starter of this process had blocked.
+///
+/// A mask outlives `exec`, so a program started by a careless supervisor would never hear that a child
+/// ended, nor be told to stop, and would hand the same mask to everything it runs. For the first lines
+/// of a binary, before it has other threads: later threads inherit the mask of their creator.
+///
+/// # Errors
+///
+/// Fails when the kernel refuses, which it does not do for a valid set.
+pub fn unblock_signals() -> std::io::Result<()> {
+    Ok(SigSet::all().thread_unblock()?)
+}
 
 /// Returns the conventional name, such as `SIGKILL`, or the number.
 pub(super) fn name(number: i32) -> String {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use kruntimes_proto::{ExecuteRequest, RuntimeClient, connect};
+use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::unix::pipe::Receiver;
@@ -37,10 +38,13 @@ async fn serving(dir: &Path) -> (Child, impl RuntimeClient + use<>) {
         "--termination-grace",
         "100ms",
     ];
-    let mut child = binary(&flags)
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("starts");
+    // A supervisor may start it with everything blocked, and the mask is inherited.
+    let mask = SigSet::all()
+        .thread_swap_mask(SigmaskHow::SIG_BLOCK)
+        .expect("mask");
+    let child = binary(&flags).stderr(Stdio::piped()).spawn();
+    mask.thread_set_mask().expect("mask");
+    let mut child = child.expect("starts");
     let mut log = BufReader::new(child.stderr.take().expect("stderr")).lines();
     while let Some(line) = log.next_line().await.expect("log") {
         if line.contains("serving") {
