@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream;
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode, Uri};
 use serde_json::{Value, json};
 
 use super::{FaultPlan, State};
@@ -22,6 +22,8 @@ pub(super) struct Fate {
     pub(super) lost_answer: bool,
     pub(super) refusal: Option<Response<AnswerBody>>,
     pub(super) watch: Option<WatchFate>,
+    /// Where the request goes instead.
+    pub(super) redirect: Option<Uri>,
 }
 
 /// What is going to happen to one watch.
@@ -65,9 +67,35 @@ impl Fate {
                 cut_after: cut.then_some(after),
                 loud,
             });
+            fate.redirect = replay(state, &plan, request.uri(), &query);
         }
         fate
     }
+}
+
+/// Turns a watch back to an older version, if it is to be and names a version.
+fn replay(state: &mut State, plan: &FaultPlan, uri: &Uri, query: &Query) -> Option<Uri> {
+    let strikes = state.strikes(plan.watch_replay);
+    let by = state.number(&plan.watch_replay_by);
+    let asked: u64 = query.text("resourceVersion")?.parse().ok()?;
+    // A watch that starts with the objects that exist has nothing older to tell.
+    if !strikes || asked <= 1 || query.flag("sendInitialEvents") {
+        return None;
+    }
+    let from = asked.saturating_sub(by).max(1);
+    let parts = uri
+        .query()?
+        .split('&')
+        .map(|part| match part.split_once('=') {
+            Some(("resourceVersion", _)) => format!("resourceVersion={from}"),
+            _ => part.to_owned(),
+        });
+    let path_and_query = format!("{}?{}", uri.path(), parts.collect::<Vec<_>>().join("&"));
+    let mut whole = uri.clone().into_parts();
+    whole.path_and_query = Some(path_and_query.parse().ok()?);
+    let redirected = Uri::from_parts(whole).ok()?;
+    state.counts.watch_replays += 1;
+    Some(redirected)
 }
 
 /// Makes up a refusal, if it is to be one.

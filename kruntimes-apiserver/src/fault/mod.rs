@@ -2,6 +2,31 @@
 //!
 //! One layer per component. Every decision about a request is drawn from the seed when the request arrives, so for one
 //! client under a paused clock equal seeds mean equal trouble.
+//!
+//! ```
+//! use k8s_openapi::api::core::v1::Namespace;
+//! use kruntimes_apiserver::{
+//!     ApiServer,
+//!     fault::{FaultLayer, FaultPlan},
+//! };
+//! use kube::{Api, api::ListParams};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = ApiServer::builder().build()?;
+//! let plan = FaultPlan {
+//!     internal_error: 1.0,
+//!     ..FaultPlan::default()
+//! };
+//! let layer = FaultLayer::new(7, plan).labelled("my-controller");
+//! let namespaces: Api<Namespace> = Api::all(server.client_with(&layer));
+//! assert!(namespaces.list(&ListParams::default()).await.is_err());
+//! layer.handle().set_active(false);
+//! assert!(namespaces.list(&ListParams::default()).await.is_ok());
+//! assert_eq!(layer.handle().counts().internal_errors, 1);
+//! # Ok(())
+//! # }
+//! ```
 
 mod fate;
 mod plan;
@@ -51,6 +76,15 @@ impl State {
     fn strikes(&mut self, probability: f64) -> bool {
         let roll = self.roll();
         self.active && roll < probability
+    }
+
+    fn number(&mut self, range: &RangeInclusive<u64>) -> u64 {
+        let span = range.end().saturating_sub(*range.start());
+        let drawn = self.random.draw();
+        range.start().saturating_add(match span.checked_add(1) {
+            Some(choices) => drawn % choices,
+            None => drawn,
+        })
     }
 
     fn duration(&mut self, range: &RangeInclusive<Duration>) -> Duration {
@@ -169,7 +203,7 @@ where
         self.inner.poll_ready(context).map_err(Into::into)
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let fate = Fate::draw(&mut self.layer.handle.lock(), &request);
         let layer = self.layer.clone();
         let clone = self.inner.clone();
@@ -183,6 +217,9 @@ where
             }
             if let Some(refusal) = fate.refusal {
                 return Ok(refusal);
+            }
+            if let Some(uri) = fate.redirect {
+                *request.uri_mut() = uri;
             }
             let answer = inner.call(request).await.map_err(Into::into)?;
             if fate.lost_answer {

@@ -31,6 +31,10 @@ pub struct FaultPlan {
     pub watch_cut_after: RangeInclusive<Duration>,
     /// Per event of a watch: it and all behind it wait.
     pub watch_stall: f64,
+    /// A watch starts at an older version than asked for, so that its client is told again what it knows.
+    pub watch_replay: f64,
+    /// How many versions a replaying watch goes back.
+    pub watch_replay_by: RangeInclusive<u64>,
 }
 
 impl Default for FaultPlan {
@@ -48,6 +52,8 @@ impl Default for FaultPlan {
             watch_cut: 0.0,
             watch_cut_after: Duration::from_millis(1)..=Duration::from_secs(60),
             watch_stall: 0.0,
+            watch_replay: 0.0,
+            watch_replay_by: 1..=50,
         }
     }
 }
@@ -76,6 +82,8 @@ pub struct FaultCounts {
     pub watches_cut: u64,
     /// Events held back.
     pub watch_stalls: u64,
+    /// Watches that started at an older version.
+    pub watch_replays: u64,
 }
 
 impl FaultCounts {
@@ -91,5 +99,6 @@ impl FaultCounts {
             + self.watches_expired
             + self.watches_cut
             + self.watch_stalls
+            + self.watch_replays
     }
 }

@@ -152,6 +152,28 @@ async fn watches_are_cut_stalled_and_expired() {
     assert_eq!(before.elapsed().as_secs(), 9);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_replaying_watch_tells_again_what_is_known() {
+    let (room, widgets, layer) = troubled(rate(|plan| {
+        plan.watch_replay = 1.0;
+        plan.watch_replay_by = 2..=2;
+    }))
+    .await;
+    room.create(a_widget("a")).await;
+    room.create(a_widget("b")).await;
+    let version = room.create(a_widget("c")).await.resource_version().unwrap();
+    room.create(a_widget("d")).await;
+    let params = WatchParams::default().timeout(1);
+    let watch = widgets.watch(&params, &version).await.unwrap();
+    let seen: Vec<_> = watch
+        .map_ok(|event| told(&event))
+        .try_collect()
+        .await
+        .unwrap();
+    assert_eq!(seen[..3], ["ADDED b", "ADDED c", "ADDED d"], "{seen:?}");
+    assert_eq!(layer.handle().counts().watch_replays, 1);
+}
+
 fn harsh() -> FaultPlan {
     FaultPlan {
         delay: 0.3,
@@ -164,6 +186,7 @@ fn harsh() -> FaultPlan {
         watch_cut: 0.5,
         watch_cut_after: Duration::from_millis(10)..=Duration::from_secs(2),
         watch_stall: 0.3,
+        watch_replay: 0.2,
         ..FaultPlan::default()
     }
 }
