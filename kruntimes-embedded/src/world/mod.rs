@@ -112,6 +112,8 @@ fn bad_day() -> FaultPlan {
         watch_cut: 0.2,
         watch_cut_after: Duration::from_millis(1)..=Duration::from_secs(20),
         watch_stall: 0.05,
+        watch_replay: 0.05,
+        watch_replay_by: 1..=30,
     }
 }
 
