@@ -45,37 +45,7 @@ macro_rules! against_the_embedded_server {
     };
 }
 
-against_the_embedded_server! {
-    writes:
-        create_sets_what_only_the_server_may_set, defaults_are_filled_and_unknown_fields_dropped,
-        generated_names_start_with_their_prefix, a_stale_update_conflicts,
-        a_patch_that_names_a_version_conflicts_when_stale, generation_counts_changes_of_the_spec_only,
-        a_write_without_a_change_keeps_the_version, status_writes_change_only_status,
-        json_patches_test_before_they_change, dry_runs_answer_but_store_nothing;
-    refusals:
-        refusals_are_told_as_kubernetes_tells_them, an_invalid_object_is_refused_with_its_causes,
-        malformed_metadata_is_refused, what_was_set_once_cannot_be_changed,
-        built_in_kinds_keep_their_promises;
-    lists:
-        pages_show_the_state_of_the_first_one, selectors_choose, all_namespaces_are_listed_together,
-        metadata_alone_can_be_asked_for, discovery_finds_every_resource,
-        secrets_are_encoded_on_the_way_in;
-    deletion:
-        deletion_can_be_conditional, finalizers_hold_what_is_being_deleted,
-        a_collection_is_deleted_by_selector, a_placed_pod_is_given_time_unless_told_otherwise,
-        a_deleted_namespace_takes_its_content_along;
-    owners:
-        a_chain_of_three_follows_its_head, in_the_foreground_the_owner_goes_last,
-        orphans_outlive_their_owner, an_owner_that_never_existed_owns_nothing,
-        one_living_owner_is_enough;
-    watches:
-        a_watch_tells_everything_after_its_version, a_deletion_is_told_under_its_own_version,
-        objects_come_and_go_with_the_selector, without_a_version_a_watch_starts_with_what_exists,
-        a_watch_ends_when_its_time_is_over, nothing_is_lost_between_list_and_watch;
-    operators:
-        a_controller_with_a_finalizer_does_its_work, watchers_of_both_strategies_see_the_same,
-        recorded_events_are_read_through_both_apis;
-}
+suite::every_claim!(against_the_embedded_server);
 
 #[tokio::test(start_paused = true)]
 async fn an_expired_watch_is_told_so_inside_its_stream() {

@@ -1,5 +1,6 @@
 //! Claims about any Kubernetes-style API, each a function of a client.
 
+mod claims;
 pub(crate) mod deletion;
 pub(crate) mod lists;
 pub(crate) mod operators;
@@ -7,6 +8,8 @@ pub(crate) mod owners;
 pub(crate) mod refusals;
 pub(crate) mod watches;
 pub(crate) mod writes;
+
+pub(crate) use claims::every_claim;
 
 use k8s_openapi::{api::core::v1::Namespace, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::{
