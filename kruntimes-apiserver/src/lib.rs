@@ -27,6 +27,7 @@
 
 mod admit;
 mod answer;
+mod apply;
 mod builtin;
 mod clock;
 mod commit;

@@ -1,0 +1,5 @@
+//! Server-side apply.
+
+#![expect(dead_code, reason = "the algorithms over this table follow")]
+
+pub(crate) mod keys;
