@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use crate::{
+    access::Access,
     clock::{Clock, whole_seconds},
     error::ApiError,
     ids::IdSource,
@@ -24,6 +25,7 @@ pub(crate) struct Core {
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) logs: Option<Arc<dyn PodLogs>>,
     pub(crate) counters: Counters,
+    pub(crate) access: Access,
 }
 
 /// What shall become of an object.

@@ -23,8 +23,9 @@
 //! ```
 //!
 //! Left out so far, and refused rather than ignored: server-side apply and strategic merge patch (415), subresources
-//! other than `status` and `log` (404), writing through a network listener.
+//! other than `status` and `log` (404).
 
+mod access;
 mod admit;
 mod answer;
 mod apply;
@@ -42,6 +43,7 @@ mod ids;
 mod invalid;
 mod kind;
 mod list;
+pub mod listen;
 mod logs;
 mod metadata;
 mod object;
@@ -59,6 +61,7 @@ mod store;
 mod watch;
 mod write;
 
+pub use access::{Identity, Policy, Rule};
 pub use answer::{AnswerBody, BoxError};
 pub use clock::{Clock, SystemClock};
 pub use ids::{IdSource, RandomIds, SeededIds};

@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use tower::{Layer, Service};
 
 use crate::{
+    access::{Access, Identity, Policy},
     answer::BoxError,
     builtin,
     clock::{Clock, SystemClock},
@@ -77,6 +78,7 @@ pub struct Builder {
     ids: Arc<dyn IdSource>,
     logs: Option<Arc<dyn PodLogs>>,
     window: usize,
+    policy: Policy,
 }
 
 impl Builder {
@@ -110,6 +112,13 @@ impl Builder {
         self
     }
 
+    /// Lets callers from the network in, and allows them what `policy` says; by default nobody but the holder of the
+    /// listener's own token gets in.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
     /// Builds the server, with the namespaces `default` and `kube-system` in it.
     ///
     /// # Errors
@@ -129,6 +138,7 @@ impl Builder {
             ids: self.ids,
             logs: self.logs,
             counters: Counters::default(),
+            access: Access::new(self.policy),
         });
         open_namespaces(&core);
         Ok(ApiServer { core })
@@ -159,6 +169,7 @@ impl ApiServer {
             ids: Arc::new(RandomIds),
             logs: None,
             window: DEFAULT_WATCH_WINDOW,
+            policy: Policy::default(),
         }
     }
 
@@ -174,6 +185,19 @@ impl ApiServer {
     /// Panics outside a tokio runtime.
     pub fn client(&self) -> kube::Client {
         kube::Client::new(self.service(), "default")
+    }
+
+    /// Returns a client that makes its requests as `identity`, who may do what the policy allows.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside a tokio runtime.
+    pub fn client_as(&self, identity: Identity) -> kube::Client {
+        kube::Client::new(self.service().acting_as(identity), "default")
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
     }
 
     /// Returns a client whose requests pass through `layer`, such as [`crate::fault::FaultLayer`].

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tower::Service;
 
 use crate::{
+    access::{Caller, Identity},
     admit::Scope,
     answer::{self, AnswerBody, BoxError},
     commit::{Core, Outcome},
@@ -43,14 +44,38 @@ type Answer = Response<AnswerBody>;
 ///
 /// A call returns its future at once; all work happens when that future is polled, without waiting for anything but
 /// the request body. It never fails: refusals are answers.
+///
+/// Requests are made as `system:admin`, who may do everything, unless [`Self::acting_as`] says otherwise.
 #[derive(Clone)]
 pub struct ApiService {
     core: Arc<Core>,
+    caller: Caller,
 }
 
 impl ApiService {
     pub(crate) fn new(core: Arc<Core>) -> Self {
-        Self { core }
+        let caller = Caller::Known(Arc::new(Identity::system_admin()));
+        Self { core, caller }
+    }
+
+    /// Returns the API for callers from the network, who have to prove who they are.
+    pub(crate) fn for_network(core: Arc<Core>) -> Self {
+        let caller = Caller::Network;
+        Self { core, caller }
+    }
+
+    /// Draws an identifier for one request from the network.
+    pub(crate) fn new_audit_id(&self) -> String {
+        self.core.ids.uid()
+    }
+
+    /// Makes requests as somebody else, who may do what the [`crate::Policy`] allows.
+    #[must_use]
+    pub fn acting_as(self, identity: Identity) -> Self {
+        Self {
+            caller: Caller::Known(Arc::new(identity)),
+            ..self
+        }
     }
 }
 
@@ -68,18 +93,30 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let core = Arc::clone(&self.core);
+        let Self { core, caller } = self.clone();
         Box::pin(async move {
-            let (parts, body) = request.into_parts();
-            let answer = match Limited::new(body, BODY_MAX_BYTES).collect().await {
-                Ok(body) => serve(core, &parts, &body.to_bytes()).await,
-                Err(error) if error.is::<LengthLimitError>() => {
-                    Err(ApiError::too_large(BODY_MAX_BYTES))
-                }
-                Err(error) => Err(ApiError::bad_request(format!("unreadable body: {error}"))),
+            let (mut parts, body) = request.into_parts();
+            let answer = match core.access.admit(&caller, &mut parts) {
+                Ok(()) => match read(body).await {
+                    Ok(body) => serve(core, &parts, &body).await,
+                    Err(error) => Err(error),
+                },
+                Err(error) => Err(error),
             };
             Ok(answer.unwrap_or_else(|error| answer::refusal(&error)))
         })
+    }
+}
+
+async fn read<B>(body: B) -> Result<Bytes, ApiError>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    match Limited::new(body, BODY_MAX_BYTES).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(ApiError::too_large(BODY_MAX_BYTES)),
+        Err(error) => Err(ApiError::bad_request(format!("unreadable body: {error}"))),
     }
 }
 

@@ -8,6 +8,8 @@ mod embedded;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod listener;
+#[cfg(test)]
 mod real;
 #[cfg(test)]
 mod suite;
