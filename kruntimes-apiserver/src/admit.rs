@@ -9,6 +9,7 @@ use crate::{
     kind::Served,
     metadata,
     object::{Object, finalizers, is_ending, meta_mut, meta_text},
+    shape::Form,
 };
 
 /// Which half of an object a write is about.
@@ -73,7 +74,9 @@ pub(crate) fn ingest(served: &Served, mut body: Value) -> Result<Value, ApiError
             }
         }
     }
-    let mut stored = served.view(false).ingest(body, &served.kind.api_version);
+    let mut stored = served
+        .view(Form::Whole)
+        .ingest(body, &served.kind.api_version);
     if served.kind.is_core("Secret") {
         builtin::merge_string_data(&mut stored);
     }

@@ -31,12 +31,42 @@ pub(crate) fn refusal(error: &ApiError) -> Response<AnswerBody> {
 }
 
 /// Answers with plain text.
-pub(crate) fn text(content: &'static str) -> Response<AnswerBody> {
+pub(crate) fn text(content: String) -> Response<AnswerBody> {
     with_body(
         StatusCode::OK,
-        "text/plain",
-        whole(Bytes::from_static(content.as_bytes())),
+        "text/plain; charset=utf-8",
+        whole(Bytes::from(content)),
     )
+}
+
+/// Answers with a document that clients may keep, or that the one they have is still good.
+///
+/// `etag` identifies the content; `known` is what the client says it has.
+pub(crate) fn cacheable(
+    content_type: &'static str,
+    content: Bytes,
+    etag: &str,
+    known: Option<&str>,
+) -> Response<AnswerBody> {
+    let etag = format!("\"{etag}\"");
+    let current = known.is_some_and(|known| {
+        let mut known = known.split(',').map(str::trim);
+        known.any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag)
+    });
+    let mut answer = if current {
+        let mut answer = Response::new(whole(Bytes::new()));
+        *answer.status_mut() = StatusCode::NOT_MODIFIED;
+        answer
+    } else {
+        with_body(StatusCode::OK, content_type, whole(content))
+    };
+    let headers = answer.headers_mut();
+    if let Ok(etag) = HeaderValue::from_str(&etag) {
+        headers.insert(header::ETAG, etag);
+    }
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
+    headers.insert(header::VARY, HeaderValue::from_static("Accept"));
+    answer
 }
 
 /// Answers with a stream whose pieces are sent as they come.

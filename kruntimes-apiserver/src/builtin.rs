@@ -11,9 +11,14 @@ use crate::{
     registry::Registry,
     schema::FieldError,
     shape::Shape,
+    table::Columns,
 };
 
 /// One row of the table.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent properties of a kind, each a column of the table"
+)]
 struct Row {
     group: &'static str,
     kind: &'static str,
@@ -22,6 +27,8 @@ struct Row {
     namespaced: bool,
     status: bool,
     generation: bool,
+    fixed: bool,
+    categories: &'static [&'static str],
     selectable: &'static [&'static str],
     rules: Rules,
 }
@@ -36,6 +43,8 @@ impl Row {
             namespaced: true,
             status: false,
             generation: false,
+            fixed: false,
+            categories: &[],
             selectable: &[],
             rules: Rules::default(),
         }
@@ -57,6 +66,10 @@ impl Row {
             generation: true,
             ..self
         }
+    }
+
+    fn in_categories(self, categories: &'static [&'static str]) -> Self {
+        Self { categories, ..self }
     }
 
     fn selectable(self, selectable: &'static [&'static str]) -> Self {
@@ -109,10 +122,20 @@ fn rows() -> Vec<Row> {
         .selectable(&["status.phase"])
         .prepared_by(prepare_namespace);
     namespace.namespaced = false;
+    let mut definitions = Row::new(
+        "apiextensions.k8s.io",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+    )
+    .short(&["crd", "crds"])
+    .in_categories(&["api-extensions"]);
+    definitions.namespaced = false;
+    definitions.fixed = true;
     vec![
         namespace,
         Row::new("", "Pod", "pods")
             .short(&["po"])
+            .in_categories(&["all"])
             .with_status()
             .counting_generations()
             .selectable(POD_PATHS)
@@ -120,6 +143,7 @@ fn rows() -> Vec<Row> {
             .checked_by(check_pod),
         Row::new("", "Service", "services")
             .short(&["svc"])
+            .in_categories(&["all"])
             .with_status()
             .prepared_by(prepare_service),
         Row::new("", "ConfigMap", "configmaps")
@@ -132,6 +156,7 @@ fn rows() -> Vec<Row> {
         Row::new("", "ServiceAccount", "serviceaccounts").short(&["sa"]),
         Row::new("apps", "Deployment", "deployments")
             .short(&["deploy"])
+            .in_categories(&["all"])
             .with_status()
             .counting_generations()
             .prepared_by(prepare_deployment)
@@ -146,6 +171,7 @@ fn rows() -> Vec<Row> {
         Row::new("events.k8s.io", "Event", "events")
             .short(&["ev"])
             .selectable(EVENT_PATHS),
+        definitions,
     ]
 }
 
@@ -165,11 +191,12 @@ pub(crate) fn install(registry: &mut Registry) {
             plural: row.plural.to_owned(),
             singular: row.kind.to_ascii_lowercase(),
             short_names: row.short.iter().map(ToString::to_string).collect(),
-            categories: Vec::new(),
+            categories: row.categories.iter().map(ToString::to_string).collect(),
             namespaced: row.namespaced,
             status: row.status,
             generation: row.generation,
             unconditional_update: row.kind != "Lease",
+            fixed: row.fixed,
             rules: row.rules,
         });
         let served = |group: &str, shape: Shape| Served {
@@ -179,6 +206,7 @@ pub(crate) fn install(registry: &mut Registry) {
             shape,
             schema: None,
             selectable: row.selectable.iter().map(ToString::to_string).collect(),
+            columns: Arc::new(Columns::built_in(row.kind)),
         };
         registry.add(served(row.group, Shape::Stored));
         if row.kind == "Event" {

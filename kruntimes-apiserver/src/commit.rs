@@ -61,10 +61,12 @@ impl Core {
     }
 
     pub(crate) fn get(&self, served: &Served, key: &Key) -> Result<Arc<Object>, ApiError> {
-        self.lock()
-            .get(served.kind.shelf, key)
-            .cloned()
-            .ok_or_else(|| ApiError::not_found(served, &key.name))
+        let found = if served.kind.fixed {
+            self.registry.definitions.get(key).cloned()
+        } else {
+            self.lock().get(served.kind.shelf, key).cloned()
+        };
+        found.ok_or_else(|| ApiError::not_found(served, &key.name))
     }
 
     /// Changes an object by a decision that is made outside the lock and repeated when somebody else was faster.

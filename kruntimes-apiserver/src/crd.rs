@@ -12,6 +12,7 @@ use crate::{
     schema::KindSchema,
     server::BuildError,
     shape::Shape,
+    table::Columns,
 };
 
 /// Adds every served version of one definition to the registry.
@@ -40,6 +41,11 @@ pub(crate) fn install(
     // The storage version comes first: it speaks for the kind in background work.
     let others = spec.versions.iter().filter(|version| !version.storage);
     for version in std::iter::once(storage).chain(others.filter(|version| version.served)) {
+        let columns = Columns::custom(version).map_err(|(path, reason)| BuildError::Column {
+            name: name.clone(),
+            path,
+            reason,
+        })?;
         registry.add(Served {
             kind: Arc::clone(&kind),
             group: spec.group.clone(),
@@ -56,6 +62,7 @@ pub(crate) fn install(
                 .flatten()
                 .map(|field| field.json_path.trim_start_matches('.').to_owned())
                 .collect(),
+            columns: Arc::new(columns),
         });
     }
     Ok(())
@@ -91,6 +98,7 @@ fn stored_kind(
             .is_some_and(|subresources| subresources.status.is_some()),
         generation: true,
         unconditional_update: false,
+        fixed: false,
         rules: Rules::default(),
     }
 }

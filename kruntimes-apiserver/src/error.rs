@@ -142,6 +142,19 @@ impl ApiError {
         )
     }
 
+    /// Refuses to change what is given once and for all when the server is built.
+    pub(crate) fn fixed(served: &Served, name: &str) -> Self {
+        let message = format!(
+            "{} \"{name}\" cannot be written: the kinds of this server are fixed when it starts",
+            served.resource()
+        );
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).about(served, name)
+    }
+
+    pub(crate) fn not_acceptable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
+    }
+
     pub(crate) fn too_large(limit: usize) -> Self {
         Self::new(
             StatusCode::PAYLOAD_TOO_LARGE,

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::{
     schema::{FieldError, KindSchema},
-    shape::{Shape, View},
+    shape::{Form, Shape, View},
+    table::Columns,
 };
 
 /// One kind of object, stored once whatever versions it is served in.
@@ -32,6 +33,8 @@ pub(crate) struct Kind {
     pub(crate) generation: bool,
     /// Accepts a PUT without `metadata.resourceVersion`.
     pub(crate) unconditional_update: bool,
+    /// The objects are given when the server is built, and only read.
+    pub(crate) fixed: bool,
     pub(crate) rules: Rules,
 }
 
@@ -69,6 +72,8 @@ pub(crate) struct Served {
     pub(crate) schema: Option<KindSchema>,
     /// Paths of the stored form that a field selector may name, besides metadata.
     pub(crate) selectable: Vec<String>,
+    /// What a table of the kind shows.
+    pub(crate) columns: Arc<Columns>,
 }
 
 impl Served {
@@ -91,11 +96,11 @@ impl Served {
     }
 
     /// Describes how this version shows stored objects.
-    pub(crate) fn view(&self, metadata_only: bool) -> View {
+    pub(crate) fn view(&self, form: Form) -> View {
         View {
             shape: self.shape.clone(),
             api_version: self.api_version(),
-            metadata_only,
+            form,
         }
     }
 }

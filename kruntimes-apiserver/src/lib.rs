@@ -25,6 +25,7 @@
 //! Left out so far, and refused rather than ignored: server-side apply and strategic merge patch (415), subresources
 //! other than `status` and `log` (404).
 
+mod accept;
 mod access;
 mod admit;
 mod answer;
@@ -33,8 +34,10 @@ mod builtin;
 mod clock;
 mod commit;
 mod crd;
+mod definitions;
 mod delete;
 mod discovery;
+mod documents;
 mod error;
 mod event_alias;
 pub mod fault;
@@ -58,6 +61,7 @@ mod service;
 mod shape;
 mod stats;
 mod store;
+mod table;
 mod watch;
 mod write;
 

@@ -14,7 +14,7 @@ use crate::{
     object::{Key, Object},
     query::Query,
     selector::Selector,
-    shape::View,
+    shape::{Form, View},
 };
 
 /// Where the next page starts and which state it shows.
@@ -110,6 +110,7 @@ impl Core {
                 return Err(ApiError::too_new(asked, current));
             }
             match request.version {
+                _ if served.kind.fixed => (self.registry.definitions.list(start), current),
                 None => (store.list(shelf, namespace, start), current),
                 Some(version) => {
                     let past = store.list_at(shelf, namespace, start, version);
@@ -152,10 +153,10 @@ pub(crate) fn write(
     metadata: &Value,
     items: &[Arc<Object>],
 ) -> Bytes {
-    let (api_version, kind) = if view.metadata_only {
-        ("meta.k8s.io/v1", "PartialObjectMetadataList")
-    } else {
-        (view.api_version.as_str(), served.kind.list_name.as_str())
+    let (api_version, kind) = match &view.form {
+        Form::Whole => (view.api_version.as_str(), served.kind.list_name.as_str()),
+        Form::Metadata => ("meta.k8s.io/v1", "PartialObjectMetadataList"),
+        Form::Table(table) => return table.of_list(view, metadata, items),
     };
     let items: Vec<Bytes> = items.iter().map(|object| view.bytes(object)).collect();
     let size: usize = items.iter().map(|item| item.len() + 1).sum();

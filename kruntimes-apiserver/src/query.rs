@@ -32,6 +32,11 @@ impl Query {
         matches!(self.0.get(name).map(String::as_str), Some("true" | "1"))
     }
 
+    /// Whether a parameter is given, with a value or without.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// Returns a number, refusing text that is not one.
     pub(crate) fn number<N: std::str::FromStr>(&self, name: &str) -> Result<Option<N>, ApiError> {
         self.text(name)

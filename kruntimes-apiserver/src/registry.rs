@@ -2,13 +2,15 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use crate::kind::Served;
+use crate::{definitions::Definitions, kind::Served};
 
 /// The table of served kinds; fixed once the service runs.
 #[derive(Default)]
 pub(crate) struct Registry {
     kinds: Vec<Arc<Served>>,
     served: BTreeMap<(String, String, String), Arc<Served>>,
+    /// The definitions behind the custom kinds.
+    pub(crate) definitions: Definitions,
 }
 
 impl Registry {

@@ -5,10 +5,12 @@ use percent_encoding::percent_decode_str;
 /// The place a path names, before anything is looked up.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Route {
+    /// `/`.
+    Root,
     /// `/version`.
     Version,
-    /// `/healthz`, `/livez`, `/readyz`.
-    Health,
+    /// `/healthz`, `/livez`, `/readyz`, and the single checks below each.
+    Health { check: String, below: Vec<String> },
     /// `/api`.
     CoreVersions,
     /// `/apis`.
@@ -44,8 +46,12 @@ pub(crate) fn parse(path: &str) -> Route {
         .collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
+        [] => Route::Root,
         ["version"] => Route::Version,
-        ["healthz" | "livez" | "readyz", ..] => Route::Health,
+        [check @ ("healthz" | "livez" | "readyz"), below @ ..] => Route::Health {
+            check: (*check).to_owned(),
+            below: below.iter().map(ToString::to_string).collect(),
+        },
         ["api"] => Route::CoreVersions,
         ["apis"] => Route::Groups,
         ["apis", group] => Route::Group((*group).to_owned()),

@@ -20,7 +20,9 @@ use crate::{
     builtin,
     clock::{Clock, SystemClock},
     commit::Core,
-    crd, garbage,
+    crd,
+    definitions::Definitions,
+    garbage,
     ids::{IdSource, RandomIds},
     logs::PodLogs,
     registry::Registry,
@@ -57,6 +59,16 @@ pub enum BuildError {
     Storage {
         /// The definition, as `{plural}.{group}`.
         name: String,
+    },
+    /// A printer column's path is not one that this crate evaluates.
+    #[error("printer column {path:?} of definition {name} does not compile: {reason}")]
+    Column {
+        /// The definition, as `{plural}.{group}`.
+        name: String,
+        /// The path of the column.
+        path: String,
+        /// What is not understood about it.
+        reason: String,
     },
     /// A version's schema is not one that a cluster would accept.
     #[error("the schema of {name} {version} does not compile")]
@@ -130,6 +142,7 @@ impl Builder {
         for crd in &self.crds {
             crd::install(&mut registry, crd)?;
         }
+        registry.definitions = Definitions::new(self.crds, self.clock.now());
         let store = Store::new(registry.next_shelf(), self.window);
         let core = Arc::new(Core {
             registry,

@@ -15,12 +15,14 @@ use serde_json::{Value, json};
 use tower::Service;
 
 use crate::{
+    accept::{self, Target},
     access::{Caller, Identity},
     admit::Scope,
     answer::{self, AnswerBody, BoxError},
     commit::{Core, Outcome},
+    definitions,
     delete::DeleteOptions,
-    discovery,
+    documents,
     error::ApiError,
     kind::Served,
     list::{self, ListRequest},
@@ -30,7 +32,8 @@ use crate::{
     query::Query,
     route::{self, Place, Route},
     selector::Selector,
-    shape::View,
+    shape::{Form, View},
+    table::Table,
     watch::{self, WatchRequest},
     write::{WriteOptions, Written},
 };
@@ -121,23 +124,12 @@ where
 }
 
 async fn serve(core: Arc<Core>, parts: &Parts, body: &Bytes) -> Result<Answer, ApiError> {
-    let found = |value: &Value| answer::value(StatusCode::OK, value);
     match route::parse(parts.uri.path()) {
-        Route::Health => Ok(answer::text("ok")),
-        Route::Version => Ok(found(&discovery::version())),
-        Route::CoreVersions => Ok(found(&discovery::core_versions())),
-        Route::Groups => Ok(found(&discovery::groups(&core.registry))),
-        Route::Group(name) => Ok(found(&discovery::group(&core.registry, &name)?)),
-        Route::Resources { group, version } => Ok(found(&discovery::resources(
-            &core.registry,
-            &group,
-            &version,
-        )?)),
-        Route::Nowhere => Err(ApiError::no_such_path()),
         Route::Objects(place) => {
             let call = Call::new(core, parts, place)?;
             call.serve(&parts.method, parts, body).await
         }
+        other => documents::serve(&core.registry, other, parts),
     }
 }
 
@@ -161,13 +153,8 @@ impl Call {
         if !scoped && (place.namespace.is_some() || place.name.is_some()) {
             return Err(ApiError::no_such_path());
         }
-        let accepted = parts
-            .headers
-            .get(header::ACCEPT)
-            .and_then(|value| value.to_str().ok());
-        let metadata_only = accepted.is_some_and(|text| text.contains("as=PartialObjectMetadata"));
-        let view = served.view(metadata_only);
         let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let view = served.view(form(&core, &served, &place, &query, parts)?);
         Ok(Self {
             core,
             served,
@@ -193,6 +180,15 @@ impl Call {
         // All namespaces together can be read, but not written to.
         let across = self.served.kind.namespaced && self.place.namespace.is_none();
         match verb {
+            _ if self.served.kind.fixed && !matches!(verb, "get" | "list" | "watch") => {
+                let (key, format) = (self.key(), content_type(parts));
+                let object =
+                    definitions::write(&self.core, &self.served, &key, verb, format, body)?;
+                Ok(answer::document(StatusCode::OK, self.view.bytes(&object)))
+            }
+            "deletecollection" if self.served.kind.is_core("Namespace") => {
+                Err(ApiError::method_not_allowed())
+            }
             "create" | "deletecollection" if across => Err(ApiError::method_not_allowed()),
             "get" | "get-status" => self.get(),
             "list" => self.list(),
@@ -267,11 +263,7 @@ impl Call {
 
     fn patch(&self, scope: Scope, parts: &Parts, body: &Bytes) -> Result<Answer, ApiError> {
         let options = WriteOptions::of_query(&self.query)?;
-        let format = parts.headers.get(header::CONTENT_TYPE);
-        let format = format
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default();
-        let change = Change::parse(format, body)?;
+        let change = Change::parse(content_type(parts), body)?;
         let written = self
             .core
             .patch(&self.served, &self.key(), scope, &change, options)?;
@@ -324,6 +316,40 @@ impl Call {
         let pieces = logs.open(request).await?;
         Ok(answer::stream("text/plain", pieces))
     }
+}
+
+fn accepted(parts: &Parts) -> Option<&str> {
+    let header = parts.headers.get(header::ACCEPT)?;
+    header.to_str().ok()
+}
+
+fn content_type(parts: &Parts) -> &str {
+    let header = parts.headers.get(header::CONTENT_TYPE);
+    let text = header.and_then(|value| value.to_str().ok());
+    text.unwrap_or_default()
+}
+
+/// Reads in which form the caller wants to see objects; logs are text, whatever is accepted.
+fn form(
+    core: &Core,
+    served: &Served,
+    place: &Place,
+    query: &Query,
+    parts: &Parts,
+) -> Result<Form, ApiError> {
+    if place.subresource.as_deref() == Some("log") {
+        return Ok(Form::Whole);
+    }
+    let many = place.name.is_none() && matches!(parts.method, Method::GET | Method::DELETE);
+    let list = many && !query.flag("watch");
+    Ok(match accept::target(accepted(parts), list)? {
+        Target::Object => Form::Whole,
+        Target::Metadata => Form::Metadata,
+        Target::Table(version) => {
+            let columns = &served.columns;
+            Form::Table(Table::of_query(query, columns, &core.clock, version)?)
+        }
+    })
 }
 
 /// Names what a request wants to do; an empty name is not allowed.

@@ -1,9 +1,9 @@
-//! The three ways one stored object can be shown: as stored, under another version, or as metadata only.
+//! The ways one stored object can be shown: in which version, and whole, as metadata only or as the row of a table.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::{event_alias, object::Object};
+use crate::{event_alias, object::Object, table::Table};
 
 /// How a served version relates to what is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,12 +16,27 @@ pub(crate) enum Shape {
     CoreEvent,
 }
 
+/// How much of an object is shown, and in what arrangement.
+#[derive(Clone)]
+pub(crate) enum Form {
+    Whole,
+    Metadata,
+    Table(Table),
+}
+
 /// What one request wants to see of an object.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct View {
     pub(crate) shape: Shape,
     pub(crate) api_version: String,
-    pub(crate) metadata_only: bool,
+    pub(crate) form: Form,
+}
+
+/// Reduces a stored object to what all kinds have in common.
+pub(crate) fn metadata_of(object: &Value) -> Value {
+    json!({
+        "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object["metadata"],
+    })
 }
 
 impl View {
@@ -35,19 +50,16 @@ impl View {
 
     /// Whether the bytes kept with objects can be sent as they are.
     pub(crate) fn is_stored(&self) -> bool {
-        self.shape == Shape::Stored && !self.metadata_only
+        self.shape == Shape::Stored && matches!(self.form, Form::Whole)
     }
 
     /// Converts an object to what this request works on.
     pub(crate) fn value(&self, object: &Object) -> Value {
-        if self.metadata_only {
-            return json!({
-                "apiVersion": "meta.k8s.io/v1",
-                "kind": "PartialObjectMetadata",
-                "metadata": object.value["metadata"],
-            });
+        match &self.form {
+            Form::Whole => self.full(object),
+            Form::Metadata => metadata_of(&object.value),
+            Form::Table(table) => table.of_one(self, object),
         }
-        self.full(object)
     }
 
     /// Converts an object to its complete form in the served version.

@@ -15,10 +15,10 @@ use crate::{
     commit::Core,
     error::ApiError,
     kind::Served,
-    object::Object,
+    object::{Key, Object},
     query::Query,
     selector::Selector,
-    shape::View,
+    shape::{Form, View, metadata_of},
     store::{Event, Expired, Happening, line},
 };
 
@@ -91,7 +91,9 @@ pub(crate) fn start(
     let shelf = served.kind.shelf;
     let (tip, existing, current) = {
         let store = core.lock();
-        let existing = if request.initial {
+        let existing = if request.initial && served.kind.fixed {
+            core.registry.definitions.list(None)
+        } else if request.initial {
             store.list(shelf, namespace.as_deref(), None)
         } else {
             Vec::new()
@@ -194,7 +196,8 @@ impl Watch {
                 self.position = current;
                 let before = self.pending.len();
                 for event in &events {
-                    self.pending.extend(self.told(event));
+                    let line = self.told(event);
+                    self.pending.extend(line);
                 }
                 self.core.counters.watch_events(self.pending.len() - before);
             }
@@ -203,7 +206,7 @@ impl Watch {
     }
 
     /// Returns how the watcher sees an event: objects that begin or cease to match come and go.
-    fn told(&self, event: &Event) -> Option<Bytes> {
+    fn told(&mut self, event: &Event) -> Option<Bytes> {
         let here = |wanted: &str| event.object.key.namespace == wanted;
         if !self.namespace.as_deref().is_none_or(here) {
             return None;
@@ -222,25 +225,34 @@ impl Watch {
             return Some(if self.view.is_stored() {
                 event.line()
             } else {
-                line(happening, &self.view.bytes(&event.object))
+                self.line(happening, &event.object)
             });
         }
         if happening != Happening::Deleted {
-            return Some(line(happening, &self.view.bytes(&event.object)));
+            return Some(self.line(happening, &event.object));
         }
         // The last state that matched, under the version of the write that ended it.
         let last = before?;
         let mut value = (*last.value).clone();
         value["metadata"]["resourceVersion"] = Value::from(event.object.version.to_string());
         let last = Object::new(last.key.clone(), event.object.version, value);
-        Some(line(happening, &self.view.bytes(&last)))
+        Some(self.line(happening, &last))
+    }
+
+    /// Writes an event; only the first table of a watch describes its columns.
+    fn line(&mut self, happening: Happening, object: &Object) -> Bytes {
+        let text = line(happening, &self.view.bytes(object));
+        if let Form::Table(table) = &mut self.view.form {
+            table.continue_below();
+        }
+        text
     }
 
     fn push_existing(&mut self, existing: &[Arc<Object>]) {
         let before = self.pending.len();
         for object in existing {
             if self.selector.matches(&object.value) {
-                let text = line(Happening::Added, &self.view.bytes(object));
+                let text = self.line(Happening::Added, object);
                 self.pending.push_back(text);
             }
         }
@@ -248,22 +260,25 @@ impl Watch {
     }
 
     fn push_bookmark(&mut self, initial_events_end: bool) {
-        let (api_version, kind) = if self.view.metadata_only {
-            ("meta.k8s.io/v1", "PartialObjectMetadata")
-        } else {
-            (
-                self.view.api_version.as_str(),
-                self.served.kind.name.as_str(),
-            )
-        };
         let mut metadata = json!({ "resourceVersion": self.position.to_string() });
         if initial_events_end {
             metadata["annotations"] = json!({ INITIAL_EVENTS_END: "true" });
         }
-        self.push(&json!({
-            "type": "BOOKMARK",
-            "object": { "apiVersion": api_version, "kind": kind, "metadata": metadata },
-        }));
+        let mark = json!({
+            "apiVersion": self.view.api_version, "kind": self.served.kind.name, "metadata": metadata,
+        });
+        let object = match &self.view.form {
+            Form::Whole => mark,
+            Form::Metadata => metadata_of(&mark),
+            Form::Table(_) => {
+                let mark = Object::new(Key::default(), self.position, mark);
+                self.view.value(&mark)
+            }
+        };
+        self.push(&json!({ "type": "BOOKMARK", "object": object }));
+        if let Form::Table(table) = &mut self.view.form {
+            table.continue_below();
+        }
     }
 
     /// Ends the watch with an error inside the stream, the only form clients relist on.

@@ -14,6 +14,7 @@ use crate::{
     object::{Key, Object, meta_mut, meta_text},
     patch::Change,
     query::Query,
+    shape::Form,
 };
 
 /// How often a taken generated name is drawn anew.
@@ -196,7 +197,7 @@ impl Core {
         patch: &Change,
         options: WriteOptions,
     ) -> Result<Written, ApiError> {
-        let view = served.view(false);
+        let view = served.view(Form::Whole);
         let warnings = RefCell::new(Vec::new());
         let outcome = self.change(served, key, options.dry_run, |current| {
             let patched = patch.apply(view.full(current))?;

@@ -10,6 +10,8 @@ mod faults;
 #[cfg(test)]
 mod listener;
 #[cfg(test)]
+mod reading;
+#[cfg(test)]
 mod real;
 #[cfg(test)]
 mod suite;

@@ -32,6 +32,10 @@ macro_rules! every_claim {
                 a_watch_tells_everything_after_its_version, a_deletion_is_told_under_its_own_version,
                 objects_come_and_go_with_the_selector, without_a_version_a_watch_starts_with_what_exists,
                 a_watch_ends_when_its_time_is_over, nothing_is_lost_between_list_and_watch;
+            reading:
+                custom_kinds_are_listed_as_tables, built_in_kinds_are_listed_as_tables,
+                rows_bring_as_much_of_their_object_as_is_asked_for, a_watch_of_tables_describes_its_columns_once,
+                what_nobody_can_read_is_not_sent, all_groups_come_in_one_document, definitions_can_be_looked_at;
             operators:
                 a_controller_with_a_finalizer_does_its_work, watchers_of_both_strategies_see_the_same,
                 recorded_events_are_read_through_both_apis;

@@ -5,6 +5,7 @@ pub(crate) mod deletion;
 pub(crate) mod lists;
 pub(crate) mod operators;
 pub(crate) mod owners;
+pub(crate) mod reading;
 pub(crate) mod refusals;
 pub(crate) mod watches;
 pub(crate) mod writes;
@@ -30,6 +31,8 @@ use serde::{Deserialize, Serialize};
     status = "WidgetStatus",
     selectable = ".spec.color",
     shortname = "wd",
+    printcolumn = r#"{"name":"Color","type":"string","jsonPath":".spec.color"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
     derive = "PartialEq"
 )]
 pub(crate) struct WidgetSpec {
