@@ -92,6 +92,16 @@ pub(crate) fn warn(mut answer: Response<AnswerBody>, warnings: &[String]) -> Res
     answer
 }
 
+/// Sends a client to another path of this service.
+pub(crate) fn moved(path: &str) -> Response<AnswerBody> {
+    let mut answer = Response::new(whole(Bytes::new()));
+    *answer.status_mut() = StatusCode::MOVED_PERMANENTLY;
+    if let Ok(path) = HeaderValue::from_str(path) {
+        answer.headers_mut().insert(header::LOCATION, path);
+    }
+    answer
+}
+
 fn whole(content: Bytes) -> AnswerBody {
     Full::new(content)
         .map_err(|never| match never {})

@@ -7,7 +7,9 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceDefinitionVersion,
+};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -22,6 +24,8 @@ use crate::{
 
 /// Media type of a server-side apply; what it applies is JSON as often as not.
 const APPLY: &str = "application/apply-patch";
+const MERGE: &str = "application/merge-patch+json";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 /// Version of every definition: none ever changes.
 const VERSION: u64 = 1;
@@ -41,6 +45,17 @@ impl Definitions {
             born,
             objects: OnceLock::new(),
         }
+    }
+
+    /// Returns what the definition behind a kind says about one of its versions.
+    pub(crate) fn version(&self, served: &Served) -> Option<&CustomResourceDefinitionVersion> {
+        let defines = |crd: &&CustomResourceDefinition| {
+            crd.spec.group == served.group && crd.spec.names.plural == served.kind.plural
+        };
+        let versions = &self.crds.iter().find(defines)?.spec.versions;
+        versions
+            .iter()
+            .find(|version| version.name == served.version)
     }
 
     /// Lists the definitions as objects, by name, beginning behind `start`.
@@ -143,7 +158,13 @@ pub(crate) fn write(
         "patch" if content_type.starts_with(APPLY) => parse(body)?,
         "patch" => {
             let current = core.get(served, key)?;
-            Change::parse(content_type, body)?.apply((*current.value).clone())?
+            // No list of a definition that may be written merges by keys, so both merge patches mean the same.
+            let format = if content_type.starts_with(STRATEGIC) {
+                MERGE
+            } else {
+                content_type
+            };
+            Change::parse(format, body)?.apply((*current.value).clone())?
         }
         "create" | "update" => parse(body)?,
         _ => return Err(ApiError::fixed(served, &key.name)),

@@ -140,16 +140,16 @@ fn verbs(served: &Served) -> &'static [&'static str] {
 }
 
 /// A subresource, as discovery tells of it.
-struct Part {
-    name: &'static str,
-    verbs: &'static [&'static str],
+pub(crate) struct Part {
+    pub(crate) name: &'static str,
+    pub(crate) verbs: &'static [&'static str],
     /// Group, version and kind of what it exchanges, where that is not the kind itself.
-    speaks: Option<[&'static str; 3]>,
+    pub(crate) speaks: Option<[&'static str; 3]>,
 }
 
 impl Part {
     /// Lists the subresources of a kind by name.
-    fn all_of(served: &Served) -> Vec<Self> {
+    pub(crate) fn all_of(served: &Served) -> Vec<Self> {
         let mut parts = Vec::new();
         let mut add = |name, verbs, speaks| {
             parts.push(Self {

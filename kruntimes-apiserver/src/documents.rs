@@ -1,7 +1,7 @@
 //! Everything that is read besides objects: health, version, discovery and schemas.
 
 use bytes::Bytes;
-use http::{HeaderName, Method, Response, StatusCode, header, request::Parts};
+use http::{HeaderName, HeaderValue, Method, Response, StatusCode, header, request::Parts};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -36,14 +36,17 @@ pub(crate) fn serve(registry: &Registry, route: Route, parts: &Parts) -> Result<
         Route::Groups if aggregated => {
             return Ok(whole(&discovery::aggregated_groups(registry), parts));
         }
+        Route::Nowhere => return Err(ApiError::no_such_path()),
         _ if !accept::takes_json(accepted) => return Err(accept::nothing_served()),
+        Route::SchemasOf(path) => return schemas(registry, &path, parts),
+        Route::Schemas => registry.openapi.index(registry),
         Route::Root => discovery::paths(registry),
         Route::Version => discovery::version(),
         Route::CoreVersions => discovery::core_versions(),
         Route::Groups => discovery::groups(registry),
         Route::Group(name) => discovery::group(registry, &name)?,
         Route::Resources { group, version } => discovery::resources(registry, &group, &version)?,
-        Route::Health { .. } | Route::Objects(_) | Route::Nowhere => {
+        Route::Health { .. } | Route::Objects(_) => {
             return Err(ApiError::no_such_path());
         }
     };
@@ -65,6 +68,29 @@ fn whole(document: &Value, parts: &Parts) -> Answer {
         &tag(text.as_bytes()),
         known,
     )
+}
+
+/// Answers with the schemas of one group and version; under an address with their tag they never change.
+fn schemas(registry: &Registry, path: &str, parts: &Parts) -> Result<Answer, ApiError> {
+    let found = registry.openapi.document(registry, path);
+    let document = found.ok_or_else(ApiError::no_such_path)?;
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    let asked = query.text("hash");
+    if asked.is_some_and(|asked| asked != document.tag) {
+        let url = registry.openapi.url(registry, path).unwrap_or_default();
+        return Ok(answer::moved(&url));
+    }
+    let known = text_of(parts, &header::IF_NONE_MATCH);
+    let content = document.content.clone();
+    let mut answer = answer::cacheable("application/json", content, &document.tag, known);
+    let keep = if asked.is_some() {
+        "public, immutable, max-age=31536000"
+    } else {
+        "no-cache, private"
+    };
+    let headers = answer.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(keep));
+    Ok(answer)
 }
 
 /// Identifies a content.

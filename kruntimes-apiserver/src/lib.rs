@@ -50,6 +50,7 @@ pub mod listen;
 mod logs;
 mod metadata;
 mod object;
+mod openapi;
 mod patch;
 mod query;
 mod registry;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use crate::{definitions::Definitions, kind::Served};
+use crate::{definitions::Definitions, kind::Served, openapi::OpenApi};
 
 /// The table of served kinds; fixed once the service runs.
 #[derive(Default)]
@@ -11,6 +11,8 @@ pub(crate) struct Registry {
     served: BTreeMap<(String, String, String), Arc<Served>>,
     /// The definitions behind the custom kinds.
     pub(crate) definitions: Definitions,
+    /// The schemas of everything, once somebody has asked for them.
+    pub(crate) openapi: OpenApi,
 }
 
 impl Registry {
@@ -67,6 +69,12 @@ impl Registry {
             }
         }
         groups
+    }
+
+    /// Lists every group and version, the core group included, as often as it has kinds.
+    pub(crate) fn versions(&self) -> impl Iterator<Item = (&str, &str)> {
+        let places = self.served.keys();
+        places.map(|(group, version, _)| (group.as_str(), version.as_str()))
     }
 
     /// Lists what one group and version serves.

@@ -11,6 +11,10 @@ pub(crate) enum Route {
     Version,
     /// `/healthz`, `/livez`, `/readyz`, and the single checks below each.
     Health { check: String, below: Vec<String> },
+    /// `/openapi/v3`.
+    Schemas,
+    /// `/openapi/v3/{path}`, where the path is that of a group and version.
+    SchemasOf(String),
     /// `/api`.
     CoreVersions,
     /// `/apis`.
@@ -52,6 +56,8 @@ pub(crate) fn parse(path: &str) -> Route {
             check: (*check).to_owned(),
             below: below.iter().map(ToString::to_string).collect(),
         },
+        ["openapi", "v3"] => Route::Schemas,
+        ["openapi", "v3", path @ ..] => Route::SchemasOf(path.join("/")),
         ["api"] => Route::CoreVersions,
         ["apis"] => Route::Groups,
         ["apis", group] => Route::Group((*group).to_owned()),

@@ -48,6 +48,7 @@ async fn a_definition_can_be_applied_as_it_is() {
         ("PATCH", APPLY, same.as_str()),
         ("PUT", JSON, same.as_str()),
         ("PATCH", MERGE, annotated),
+        ("PATCH", "application/strategic-merge-patch+json", annotated),
     ] {
         let (status, told) = told(&server, method, &one, format, body).await;
         assert_eq!(status, 200, "{method} {format}: {told}");
@@ -107,4 +108,32 @@ async fn a_column_that_cannot_be_evaluated_is_refused() {
     ".spec.list[a,b]".clone_into(&mut columns.unwrap()[0].json_path);
     let error = ApiServer::builder().crd(crd).build().err().unwrap();
     assert!(matches!(&error, BuildError::Column { path, .. } if path == ".spec.list[a,b]"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn schemas_are_kept_by_their_address() {
+    let server = server();
+    let ask = |path: &str| Request::get(path).header("accept", JSON);
+    let index = answer(&server, ask("/openapi/v3").body(Body::empty()).unwrap()).await;
+    let index = index.into_body().collect().await.unwrap().to_bytes();
+    let index: Value = serde_json::from_slice(&index).unwrap();
+    let url = index["paths"]["apis/suite.example.org/v1"]["serverRelativeURL"].clone();
+    let url = url.as_str().unwrap();
+    let kept = answer(&server, ask(url).body(Body::empty()).unwrap()).await;
+    assert_eq!(kept.status(), 200);
+    let control = kept.headers()["cache-control"].to_str().unwrap();
+    assert!(control.contains("immutable"), "{control}");
+    let tag = kept.headers()["etag"].clone();
+    let plain = url.split('?').next().unwrap();
+    let again = ask(plain).header("if-none-match", &tag);
+    let again = answer(&server, again.body(Body::empty()).unwrap()).await;
+    assert_eq!(again.status(), 304);
+    let fresh = answer(&server, ask(plain).body(Body::empty()).unwrap()).await;
+    assert_eq!(fresh.headers()["cache-control"], "no-cache, private");
+    let stale = ask(&format!("{plain}?hash=0")).body(Body::empty());
+    let stale = answer(&server, stale.unwrap()).await;
+    assert_eq!(
+        (stale.status().as_u16(), &stale.headers()["location"]),
+        (301, &url.parse().unwrap())
+    );
 }

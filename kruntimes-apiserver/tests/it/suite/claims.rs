@@ -35,7 +35,8 @@ macro_rules! every_claim {
             reading:
                 custom_kinds_are_listed_as_tables, built_in_kinds_are_listed_as_tables,
                 rows_bring_as_much_of_their_object_as_is_asked_for, a_watch_of_tables_describes_its_columns_once,
-                what_nobody_can_read_is_not_sent, all_groups_come_in_one_document, definitions_can_be_looked_at;
+                what_nobody_can_read_is_not_sent, all_groups_come_in_one_document, definitions_can_be_looked_at,
+                schemas_tell_what_custom_kinds_consist_of, schemas_tell_how_lists_of_built_in_kinds_merge;
             operators:
                 a_controller_with_a_finalizer_does_its_work, watchers_of_both_strategies_see_the_same,
                 recorded_events_are_read_through_both_apis;

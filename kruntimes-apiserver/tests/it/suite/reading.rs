@@ -227,3 +227,73 @@ pub(crate) async fn definitions_can_be_looked_at(client: Client) {
         (409, "AlreadyExists")
     );
 }
+
+/// Returns the schemas and the paths of one group and version.
+async fn schemas(client: &Client, path: &str) -> (Value, Value) {
+    let index = client.request(get("/openapi/v3", "application/json"));
+    let index: Value = index.await.unwrap();
+    let url = index["paths"][path]["serverRelativeURL"].as_str().unwrap();
+    let document: Value = client.request(get(url, "application/json")).await.unwrap();
+    (
+        document["components"]["schemas"].clone(),
+        document["paths"].clone(),
+    )
+}
+
+pub(crate) async fn schemas_tell_what_custom_kinds_consist_of(client: Client) {
+    let (schemas, paths) = schemas(&client, "apis/suite.example.org/v1").await;
+    let widget = &schemas["org.example.suite.v1.Widget"];
+    let gvk = json!({ "group": "suite.example.org", "version": "v1", "kind": "Widget" });
+    assert_eq!(widget["x-kubernetes-group-version-kind"], json!([gvk]));
+    let meta = "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+    assert_eq!(
+        widget["properties"]["metadata"]["allOf"],
+        json!([{ "$ref": meta }])
+    );
+    let spec = &widget["properties"]["spec"]["properties"];
+    assert_eq!(spec["color"]["default"], "red");
+    assert_eq!(spec["size"]["maximum"], 100.0);
+    let items = &schemas["org.example.suite.v1.WidgetList"]["properties"]["items"]["items"];
+    assert_eq!(
+        items["$ref"],
+        "#/components/schemas/org.example.suite.v1.Widget"
+    );
+    let one = &paths["/apis/suite.example.org/v1/namespaces/{namespace}/widgets/{name}"];
+    assert_eq!(
+        one["get"]["operationId"],
+        "readSuiteExampleOrgV1NamespacedWidget"
+    );
+    assert_eq!(one["patch"]["x-kubernetes-group-version-kind"], gvk);
+    let parameters = one["patch"]["parameters"].as_array().unwrap().iter();
+    let names: Vec<&str> = parameters
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
+    for name in ["dryRun", "fieldManager", "fieldValidation", "force"] {
+        assert!(names.contains(&name), "{name}");
+    }
+    let formats = one["patch"]["requestBody"]["content"].as_object().unwrap();
+    assert!(formats.contains_key("application/apply-patch+yaml"));
+    assert!(!formats.contains_key("application/strategic-merge-patch+json"));
+}
+
+pub(crate) async fn schemas_tell_how_lists_of_built_in_kinds_merge(client: Client) {
+    let (apps, paths) = schemas(&client, "apis/apps/v1").await;
+    let field =
+        |kind: &str, name: &str| apps[format!("io.k8s.api.{kind}")]["properties"][name].clone();
+    let ports = field("core.v1.Container", "ports");
+    assert_eq!(
+        ports["x-kubernetes-list-map-keys"],
+        json!(["containerPort", "protocol"])
+    );
+    assert_eq!(ports["x-kubernetes-patch-merge-key"], "containerPort");
+    let arguments = field("core.v1.Container", "args");
+    assert_eq!(arguments["x-kubernetes-list-type"], "atomic");
+    let selector = field("apps.v1.DeploymentSpec", "selector");
+    let selector = selector["allOf"][0]["$ref"].as_str().unwrap();
+    assert!(selector.ends_with("meta.v1.LabelSelector"), "{selector}");
+    let selector = &apps["io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"];
+    assert_eq!(selector["x-kubernetes-map-type"], "atomic");
+    let one = &paths["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"];
+    let formats = one["patch"]["requestBody"]["content"].as_object().unwrap();
+    assert!(formats.contains_key("application/strategic-merge-patch+json"));
+}
