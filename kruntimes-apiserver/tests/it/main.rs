@@ -8,6 +8,8 @@ mod embedded;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod kubectl;
+#[cfg(test)]
 mod listener;
 #[cfg(test)]
 mod reading;
