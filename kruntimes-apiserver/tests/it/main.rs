@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod embedded;
 #[cfg(test)]
+mod examples;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod kubectl;
