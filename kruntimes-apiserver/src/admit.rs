@@ -1,5 +1,6 @@
 //! From what a caller sends to what is stored: placing, merging with what only the server sets, judging.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -7,9 +8,12 @@ use crate::{
     commit::Next,
     error::ApiError,
     kind::Served,
+    manifest::Manifest,
     metadata,
     object::{Object, finalizers, is_ending, meta_mut, meta_text},
     shape::Form,
+    strict::{Findings, Place},
+    typed::{self, decode},
 };
 
 /// Which half of an object a write is about.
@@ -28,94 +32,84 @@ pub(crate) enum Unknown {
     Ignore,
 }
 
-/// Takes what the caller sent to the stored form, checking the outline that everything else relies on.
-pub(crate) fn ingest(served: &Served, mut body: Value) -> Result<Value, ApiError> {
-    let Some(fields) = body.as_object_mut() else {
-        return Err(ApiError::bad_request(
-            "the object provided is not a JSON object",
+/// Takes what the caller sent to the stored form, which the type of a built-in kind can read.
+pub(crate) fn ingest(served: &Served, sent: Manifest) -> Result<Manifest, ApiError> {
+    let Manifest {
+        mut value,
+        mut findings,
+    } = sent;
+    let Some(fields) = value.as_object_mut() else {
+        return Err(ApiError::undecodable(
+            served,
+            "the data is not a JSON object",
         ));
     };
-    for (field, expected) in [
-        ("apiVersion", served.api_version()),
-        ("kind", served.kind.name.clone()),
-    ] {
-        let given = fields
-            .entry(field)
-            .or_insert_with(|| Value::from(expected.as_str()));
-        if given.as_str() != Some(expected.as_str()) {
-            return Err(ApiError::bad_request(format!(
-                "the {field} in the data ({}) does not match the expected {field} ({expected})",
-                given.as_str().unwrap_or_default()
-            )));
-        }
-    }
-    check_outline(fields.get("metadata"))?;
-    if served.schema.is_none() {
-        check_sections(served, fields)?;
-    }
-    let meta = meta_mut(&mut body);
-    meta.remove("managedFields");
-    meta.remove("selfLink");
-    meta.retain(|_, value| !value.is_null());
-    for list in ["finalizers", "ownerReferences"] {
-        if meta
-            .get(list)
-            .and_then(Value::as_array)
-            .is_some_and(Vec::is_empty)
-        {
-            meta.remove(list);
-        }
-    }
-    for map in ["labels", "annotations"] {
-        if let Some(entries) = meta.get_mut(map).and_then(Value::as_object_mut) {
-            entries.retain(|_, value| !value.is_null());
-            if entries.is_empty() {
-                meta.remove(map);
+    check_kind(served, fields)?;
+    if let Some(meta) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+        meta.remove("managedFields");
+        meta.remove("selfLink");
+        for map in ["labels", "annotations"] {
+            if let Some(entries) = meta.get_mut(map).and_then(Value::as_object_mut) {
+                entries.retain(|_, value| !value.is_null());
             }
         }
     }
-    let mut stored = served
-        .view(Form::Whole)
-        .ingest(body, &served.kind.api_version);
-    if served.kind.is_core("Secret") {
-        builtin::merge_string_data(&mut stored);
+    let undecodable = |why: String| ApiError::undecodable(served, &why);
+    if let Some(through) = served.through {
+        value = decode(through, &value, &Place::Root, &mut findings).map_err(undecodable)?;
+    } else if let Some(meta) = fields.get_mut("metadata").filter(|meta| !meta.is_null()) {
+        let place = Place::Field(&Place::Root, "metadata");
+        *meta = decode(typed::through::<ObjectMeta>, meta, &place, &mut findings)
+            .map_err(undecodable)?;
     }
-    Ok(stored)
-}
-
-/// Checks that the parts of a built-in object that the server writes into are objects.
-fn check_sections(served: &Served, fields: &Map<String, Value>) -> Result<(), ApiError> {
-    let secret = served.kind.is_core("Secret").then_some("data");
-    for field in ["spec", "status"].into_iter().chain(secret) {
-        let value = fields.get(field).unwrap_or(&Value::Null);
-        if !value.is_object() && !value.is_null() {
-            return Err(ApiError::bad_request(format!(
-                "cannot decode {field}: unexpected value {value}"
-            )));
+    let meta = meta_mut(&mut value);
+    for empty in ["finalizers", "ownerReferences", "labels", "annotations"] {
+        let is_empty = meta.get(empty).is_some_and(|value| {
+            value.as_array().is_some_and(Vec::is_empty)
+                || value.as_object().is_some_and(Map::is_empty)
+        });
+        if is_empty {
+            meta.remove(empty);
         }
     }
-    Ok(())
+    let mut value = served
+        .view(Form::Whole)
+        .ingest(value, &served.kind.api_version);
+    if served.kind.is_core("Secret") {
+        builtin::merge_string_data(&mut value);
+    }
+    Ok(Manifest { value, findings })
 }
 
-/// Checks the JSON types within metadata, without which no client could read the object.
-fn check_outline(metadata: Option<&Value>) -> Result<(), ApiError> {
-    let metadata = match metadata {
-        None => return Ok(()),
-        Some(Value::Object(metadata)) => metadata,
-        Some(_) => return Err(ApiError::bad_request("metadata must be a JSON object")),
-    };
-    for (field, value) in metadata {
-        let fits = match field.as_str() {
-            "name" | "generateName" | "namespace" | "uid" | "resourceVersion"
-            | "creationTimestamp" | "deletionTimestamp" => value.is_string(),
-            "labels" | "annotations" => value.is_object(),
-            "finalizers" | "ownerReferences" => value.is_array(),
-            _ => true,
-        };
-        if !fits && !value.is_null() {
-            return Err(ApiError::bad_request(format!(
-                "cannot decode metadata.{field}: unexpected value {value}"
-            )));
+/// Checks that the data is of the kind the path names; for built-in kinds it need not say so.
+fn check_kind(served: &Served, fields: &mut Map<String, Value>) -> Result<(), ApiError> {
+    for (field, expected) in [
+        ("kind", served.kind.name.clone()),
+        ("apiVersion", served.api_version()),
+    ] {
+        let given = fields.get(field).filter(|given| !given.is_null());
+        match given {
+            None if served.through.is_some() => {
+                fields.insert(field.to_owned(), Value::from(expected));
+            }
+            None => {
+                return Err(ApiError::bad_request(format!(
+                    "the object provided is unrecognized (must be of type {}): Object '{}' is missing",
+                    served.kind.name,
+                    if field == "kind" {
+                        "Kind"
+                    } else {
+                        "apiVersion"
+                    },
+                )));
+            }
+            Some(given) if given.as_str() == Some(expected.as_str()) => {}
+            Some(given) => {
+                return Err(ApiError::bad_request(format!(
+                    "the {field} in the data ({}) does not match the expected {field} ({expected})",
+                    given.as_str().unwrap_or_default()
+                )));
+            }
         }
     }
     Ok(())
@@ -153,9 +147,13 @@ pub(crate) fn replace(
     served: &Served,
     scope: Scope,
     current: &Object,
-    mut sent: Value,
+    sent: Manifest,
     unknown: Unknown,
 ) -> Result<(Next, Vec<String>), ApiError> {
+    let Manifest {
+        value: mut sent,
+        findings,
+    } = sent;
     let old = &*current.value;
     let name = current.key.name.as_str();
     let version = meta_text(&sent, "resourceVersion");
@@ -181,7 +179,7 @@ pub(crate) fn replace(
         }
         Scope::Status => with_field(old.clone(), "status", sent["status"].take()),
     };
-    let warnings = admit(served, scope, &mut next, Some(old), unknown)?;
+    let warnings = admit(served, scope, &mut next, Some(old), unknown, findings)?;
     if next == *old {
         return Ok((Next::Keep, warnings));
     }
@@ -217,6 +215,7 @@ fn keep_server_fields(served: &Served, old: &Value, sent: &mut Value) {
         *sent = with_field(sent.take(), "status", status);
     }
     if served.kind.is_core("Namespace") {
+        // Only the finalize subresource changes the finalizers of a namespace.
         sent["spec"] = old["spec"].clone();
     }
     let meta = meta_mut(sent);
@@ -267,35 +266,31 @@ fn desire_differs(served: &Served, next: &Value, old: &Value) -> bool {
     fields(next) != fields(old) || !next.as_object().into_iter().flatten().all(same)
 }
 
-/// Prunes, defaults and judges an object; returns warnings about fields that were dropped.
+/// Prunes, defaults and judges an object; returns warnings about what the body held in vain.
 pub(crate) fn admit(
     served: &Served,
     scope: Scope,
     object: &mut Value,
     old: Option<&Value>,
     unknown: Unknown,
+    mut findings: Findings,
 ) -> Result<Vec<String>, ApiError> {
-    let mut dropped = Vec::new();
+    (served.kind.rules.default)(object);
     if let Some(schema) = &served.schema {
-        dropped = schema.prune(object);
+        for path in schema.prune(object) {
+            findings.unknown(&path);
+        }
         schema.default(object);
     }
-    let dropped: Vec<String> = dropped
-        .into_iter()
-        .map(|path| format!("unknown field \"{path}\""))
-        .collect();
-    if unknown == Unknown::Refuse && !dropped.is_empty() {
-        return Err(ApiError::bad_request(format!(
-            "strict decoding error: {}",
-            dropped.join(", ")
-        )));
+    if unknown == Unknown::Refuse && !findings.is_empty() {
+        return Err(ApiError::undecodable(served, &findings.refusal()));
     }
+    let warnings = match unknown {
+        Unknown::Warn => findings.into_texts(),
+        Unknown::Refuse | Unknown::Ignore => Vec::new(),
+    };
     if old.is_some_and(|old| old == object) {
-        return Ok(if unknown == Unknown::Warn {
-            dropped
-        } else {
-            Vec::new()
-        });
+        return Ok(warnings);
     }
     let mut errors = Vec::new();
     if scope == Scope::Main {
@@ -316,9 +311,5 @@ pub(crate) fn admit(
         let name = meta_text(object, "name").to_owned();
         return Err(ApiError::invalid(served, &name, &errors));
     }
-    Ok(if unknown == Unknown::Warn {
-        dropped
-    } else {
-        Vec::new()
-    })
+    Ok(warnings)
 }

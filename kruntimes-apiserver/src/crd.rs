@@ -56,6 +56,7 @@ pub(crate) fn install(
                 Shape::Renamed
             },
             schema: Some(compile(crd, &version.name)?),
+            through: None,
             selectable: version
                 .selectable_fields
                 .iter()

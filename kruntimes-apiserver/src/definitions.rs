@@ -24,8 +24,6 @@ use crate::{
 
 /// Media type of a server-side apply; what it applies is JSON as often as not.
 const APPLY: &str = "application/apply-patch";
-const MERGE: &str = "application/merge-patch+json";
-const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 /// Version of every definition: none ever changes.
 const VERSION: u64 = 1;
@@ -158,13 +156,8 @@ pub(crate) fn write(
         "patch" if content_type.starts_with(APPLY) => parse(body)?,
         "patch" => {
             let current = core.get(served, key)?;
-            // No list of a definition that may be written merges by keys, so both merge patches mean the same.
-            let format = if content_type.starts_with(STRATEGIC) {
-                MERGE
-            } else {
-                content_type
-            };
-            Change::parse(format, body)?.apply((*current.value).clone())?
+            let patch = Change::parse(content_type, body, served)?;
+            patch.apply(served, (*current.value).clone())?.value
         }
         "create" | "update" => parse(body)?,
         _ => return Err(ApiError::fixed(served, &key.name)),

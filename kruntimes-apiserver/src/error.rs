@@ -132,12 +132,14 @@ impl ApiError {
         )
     }
 
-    pub(crate) fn unsupported_media(content_type: &str) -> Self {
+    /// Refuses a body whose format is none of those that are read here.
+    pub(crate) fn unsupported_media(accepted: &[&str]) -> Self {
         Self::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "UnsupportedMediaType",
             format!(
-                "the body of the request was in an unknown format - content type {content_type} is not accepted here"
+                "the body of the request was in an unknown format - accepted media types include: {}",
+                accepted.join(", ")
             ),
         )
     }
@@ -153,6 +155,25 @@ impl ApiError {
 
     pub(crate) fn not_acceptable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
+    }
+
+    /// Refuses a body that is not an object of the kind.
+    pub(crate) fn undecodable(served: &Served, why: &str) -> Self {
+        let kind = &served.kind.name;
+        let version = &served.version;
+        Self::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
+        ))
+    }
+
+    /// Refuses a patch for what it would turn the object into.
+    pub(crate) fn bad_patch(patch: &str, why: &str) -> Self {
+        let cause = format!("Invalid value: {}: {why}", Value::from(patch));
+        let mut error = Self::unprocessable(format!(" \"\" is invalid: patch: {cause}"));
+        error.details = Some(Box::new(json!({
+            "causes": [{ "reason": "FieldValueInvalid", "message": cause, "field": "patch" }],
+        })));
+        error
     }
 
     pub(crate) fn too_large(limit: usize) -> Self {

@@ -8,6 +8,7 @@ use crate::{
     schema::{FieldError, KindSchema},
     shape::{Form, Shape, View},
     table::Columns,
+    typed::Through,
 };
 
 /// One kind of object, stored once whatever versions it is served in.
@@ -45,11 +46,13 @@ impl Kind {
     }
 }
 
-/// What a built-in kind does beyond storing: two plain functions, both harmless by default.
+/// What a built-in kind does beyond storing: plain functions, all harmless by default.
 #[derive(Clone, Copy)]
 pub(crate) struct Rules {
     /// Completes an object about to be created.
     pub(crate) prepare: fn(&mut Value),
+    /// Fills in what is absent, on every write.
+    pub(crate) default: fn(&mut Value),
     /// Judges an object, on update together with the one it replaces.
     pub(crate) check: fn(&Value, Option<&Value>) -> Vec<FieldError>,
 }
@@ -58,6 +61,7 @@ impl Default for Rules {
     fn default() -> Self {
         Self {
             prepare: |_| {},
+            default: |_| {},
             check: |_, _| Vec::new(),
         }
     }
@@ -70,6 +74,8 @@ pub(crate) struct Served {
     pub(crate) version: String,
     pub(crate) shape: Shape,
     pub(crate) schema: Option<KindSchema>,
+    /// Passes an object through the type of a built-in kind, in this version.
+    pub(crate) through: Option<Through>,
     /// Paths of the stored form that a field selector may name, besides metadata.
     pub(crate) selectable: Vec<String>,
     /// What a table of the kind shows.

@@ -92,6 +92,7 @@ mod kind;
 mod list;
 pub mod listen;
 mod logs;
+mod manifest;
 mod metadata;
 mod object;
 mod openapi;
@@ -106,7 +107,10 @@ mod service;
 mod shape;
 mod stats;
 mod store;
+mod strategic;
+mod strict;
 mod table;
+mod typed;
 mod watch;
 mod write;
 

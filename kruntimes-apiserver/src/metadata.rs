@@ -108,6 +108,21 @@ fn check_name(kind: &Kind, metadata: &Map<String, Value>, errors: &mut Vec<Field
     }
 }
 
+/// Complains about a name that is not a DNS label.
+pub(crate) fn check_dns_label(name: &str, field: &str, errors: &mut Vec<FieldError>) {
+    let value = Value::from(name);
+    if name.len() > LABEL_MAX_BYTES {
+        errors.push(invalid::invalid(
+            field,
+            &value,
+            "must be no more than 63 bytes",
+        ));
+    }
+    if !is_dns_label(name) {
+        errors.push(invalid::invalid(field, &value, DNS_LABEL));
+    }
+}
+
 fn check_labels(metadata: &Map<String, Value>, errors: &mut Vec<FieldError>) {
     let field = "metadata.labels";
     for (name, value) in text_map(metadata, "labels", errors) {

@@ -1,9 +1,9 @@
-//! The two patch formats: JSON merge patch and JSON Patch with Go's idea of testing for null.
+//! The patch formats: JSON merge patch, strategic merge patch, and JSON Patch with Go's idea of testing for null.
 
 use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
 
-use crate::error::ApiError;
+use crate::{error::ApiError, kind::Served, manifest::Manifest, strategic, strict::Findings};
 
 /// Most operations of one JSON Patch.
 const OPERATIONS_MAX: usize = 10_000;
@@ -13,42 +13,57 @@ const COPIED_MAX_BYTES: usize = 3 * 1024 * 1024;
 /// A patch as received, ready to be applied to whatever version is current.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
-    Merge(Value),
+    Merge(Manifest),
+    Strategic(Manifest),
     Json(Vec<PatchOperation>),
 }
 
+const JSON_PATCH: &str = "application/json-patch+json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
+
 impl Change {
-    /// Reads a patch in the format its content type names.
-    pub(crate) fn parse(content_type: &str, body: &[u8]) -> Result<Self, ApiError> {
+    /// Reads a patch in the format its content type names; the strategic one is for built-in kinds only.
+    pub(crate) fn parse(
+        content_type: &str,
+        body: &[u8],
+        served: &Served,
+    ) -> Result<Self, ApiError> {
         let essence = content_type.split(';').next().unwrap_or_default().trim();
         let unreadable = |error: serde_json::Error| {
             ApiError::bad_request(format!("error decoding patch: {error}"))
         };
         match essence {
-            "application/merge-patch+json" => {
-                let patch: Value = serde_json::from_slice(body).map_err(unreadable)?;
-                if !patch.is_object() {
-                    return Err(ApiError::bad_request(
-                        "error decoding patch: a merge patch must be an object",
-                    ));
-                }
-                Ok(Self::Merge(patch))
-            }
-            "application/json-patch+json" => {
+            MERGE_PATCH => Ok(Self::Merge(read_object(body)?)),
+            STRATEGIC_PATCH if served.through.is_some() => Ok(Self::Strategic(read_object(body)?)),
+            JSON_PATCH => {
                 let patch: Patch = serde_json::from_slice(body).map_err(unreadable)?;
                 if patch.0.len() > OPERATIONS_MAX {
                     return Err(ApiError::too_large(OPERATIONS_MAX));
                 }
                 Ok(Self::Json(patch.0))
             }
-            other => Err(ApiError::unsupported_media(other)),
+            _ if served.through.is_some() => Err(ApiError::unsupported_media(&[
+                JSON_PATCH,
+                MERGE_PATCH,
+                STRATEGIC_PATCH,
+            ])),
+            _ => Err(ApiError::unsupported_media(&[JSON_PATCH, MERGE_PATCH])),
         }
     }
 
     /// Applies the whole patch or nothing of it.
-    pub(crate) fn apply(&self, mut document: Value) -> Result<Value, ApiError> {
+    pub(crate) fn apply(&self, served: &Served, mut document: Value) -> Result<Manifest, ApiError> {
+        let mut findings = Findings::default();
         match self {
-            Self::Merge(patch) => json_patch::merge(&mut document, patch),
+            Self::Merge(patch) => {
+                json_patch::merge(&mut document, &patch.value);
+                findings.clone_from(&patch.findings);
+            }
+            Self::Strategic(patch) => {
+                document = strategic::merge(served, document, &patch.value)?;
+                findings.clone_from(&patch.findings);
+            }
             Self::Json(operations) => {
                 let mut copied: usize = 0;
                 for operation in operations {
@@ -69,8 +84,23 @@ impl Change {
                 }
             }
         }
-        Ok(document)
+        Ok(Manifest {
+            value: document,
+            findings,
+        })
     }
+}
+
+/// Reads a patch that is itself shaped like the object.
+fn read_object(body: &[u8]) -> Result<Manifest, ApiError> {
+    let patch = Manifest::read_json(body)
+        .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
+    if !patch.value.is_object() {
+        return Err(ApiError::bad_request(
+            "error decoding patch: a merge patch must be an object",
+        ));
+    }
+    Ok(patch)
 }
 
 /// How much a copy adds to the document.
@@ -99,17 +129,38 @@ fn tests_absence(document: &Value, operation: &PatchOperation) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
 
     use super::*;
+    use crate::{builtin, registry::Registry};
+
+    /// ConfigMaps, as a built-in kind, or the same without a type, as a custom one.
+    fn served(built_in: bool) -> Arc<Served> {
+        let mut registry = Registry::default();
+        builtin::install(&mut registry);
+        let maps = registry.find("", "v1", "configmaps").unwrap();
+        Arc::new(Served {
+            kind: Arc::clone(&maps.kind),
+            group: maps.group.clone(),
+            version: maps.version.clone(),
+            shape: maps.shape.clone(),
+            schema: None,
+            through: maps.through.filter(|_| built_in),
+            selectable: Vec::new(),
+            columns: Arc::clone(&maps.columns),
+        })
+    }
+
+    fn apply(format: &str, patch: &[u8], document: Value) -> Result<Value, ApiError> {
+        let served = served(true);
+        let change = Change::parse(format, patch, &served)?;
+        change.apply(&served, document).map(|patched| patched.value)
+    }
 
     fn json_patch(operations: &Value, document: Value) -> Result<Value, ApiError> {
-        Change::parse(
-            "application/json-patch+json",
-            operations.to_string().as_bytes(),
-        )
-        .unwrap()
-        .apply(document)
+        apply(JSON_PATCH, operations.to_string().as_bytes(), document)
     }
 
     #[test]
@@ -131,24 +182,23 @@ mod tests {
 
     #[test]
     fn a_merge_patch_deletes_with_null_and_keeps_the_rest() {
-        let change =
-            Change::parse("application/merge-patch+json", br#"{"a":null,"b":{"c":1}}"#).unwrap();
-        let patched = change.apply(json!({ "a": 1, "b": { "d": 2 } })).unwrap();
+        let patch = br#"{"a":null,"b":{"c":1}}"#;
+        let patched = apply(MERGE_PATCH, patch, json!({ "a": 1, "b": { "d": 2 } })).unwrap();
         assert_eq!(patched, json!({ "b": { "c": 1, "d": 2 } }));
     }
 
     #[test]
-    fn formats_without_an_implementation_answer_415() {
-        for format in [
-            "application/apply-patch+yaml",
-            "application/strategic-merge-patch+json",
+    fn each_kind_accepts_its_own_formats() {
+        for (format, built_in) in [
+            ("application/json", true),
+            ("text/plain", true),
+            (STRATEGIC_PATCH, false),
+            ("", false),
         ] {
-            assert_eq!(
-                Change::parse(format, b"{}").unwrap_err().code,
-                415,
-                "{format}"
-            );
+            let error = Change::parse(format, b"{}", &served(built_in)).unwrap_err();
+            assert_eq!(error.code, 415, "{format}");
         }
+        assert!(Change::parse(STRATEGIC_PATCH, b"{}", &served(true)).is_ok());
     }
 
     #[test]

@@ -162,7 +162,7 @@ fn open_namespaces(core: &Core) {
     for name in FIRST_NAMESPACES {
         let namespace = json!({ "metadata": { "name": name } });
         let served = core.registry.on_shelf(builtin::NAMESPACES);
-        core.create(served, None, namespace, WriteOptions::default())
+        core.create(served, None, namespace.into(), WriteOptions::default())
             .expect("the first namespaces are valid and the store is empty");
     }
 }

@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use serde_json::{Value, json};
+use serde_json::json;
 use tower::Service;
 
 use crate::{
@@ -27,6 +27,7 @@ use crate::{
     kind::Served,
     list::{self, ListRequest},
     logs::LogRequest,
+    manifest::Manifest,
     object::Key,
     patch::Change,
     query::Query,
@@ -193,8 +194,8 @@ impl Call {
             "get" | "get-status" => self.get(),
             "list" => self.list(),
             "watch" => self.watch(),
-            "create" => self.create(body),
-            "update" | "update-status" => self.update(scope, body),
+            "create" => self.create(parts, body),
+            "update" | "update-status" => self.update(scope, parts, body),
             "patch" | "patch-status" => self.patch(scope, parts, body),
             "delete" => self.delete(body),
             "deletecollection" => self.delete_collection(body),
@@ -243,18 +244,18 @@ impl Call {
         Ok(answer::stream("application/json", lines))
     }
 
-    fn create(&self, body: &Bytes) -> Result<Answer, ApiError> {
+    fn create(&self, parts: &Parts, body: &Bytes) -> Result<Answer, ApiError> {
         let options = WriteOptions::of_query(&self.query)?;
-        let object = parse(body)?;
+        let object = Manifest::read(content_type(parts), body, &self.served.kind.name)?;
         let written = self
             .core
             .create(&self.served, self.namespace(), object, options)?;
         Ok(self.written(StatusCode::CREATED, &written))
     }
 
-    fn update(&self, scope: Scope, body: &Bytes) -> Result<Answer, ApiError> {
+    fn update(&self, scope: Scope, parts: &Parts, body: &Bytes) -> Result<Answer, ApiError> {
         let options = WriteOptions::of_query(&self.query)?;
-        let object = parse(body)?;
+        let object = Manifest::read(content_type(parts), body, &self.served.kind.name)?;
         let written = self
             .core
             .update(&self.served, &self.key(), scope, object, options)?;
@@ -263,7 +264,7 @@ impl Call {
 
     fn patch(&self, scope: Scope, parts: &Parts, body: &Bytes) -> Result<Answer, ApiError> {
         let options = WriteOptions::of_query(&self.query)?;
-        let change = Change::parse(content_type(parts), body)?;
+        let change = Change::parse(content_type(parts), body, &self.served)?;
         let written = self
             .core
             .patch(&self.served, &self.key(), scope, &change, options)?;
@@ -368,9 +369,4 @@ fn verb(method: &Method, named: bool, scope: Scope, watch: bool) -> &'static str
         ("DELETE", false, _) => "deletecollection",
         _ => "",
     }
-}
-
-fn parse(body: &Bytes) -> Result<Value, ApiError> {
-    serde_json::from_slice(body)
-        .map_err(|error| ApiError::bad_request(format!("error decoding the object: {error}")))
 }

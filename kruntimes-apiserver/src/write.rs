@@ -2,6 +2,7 @@
 
 use std::{cell::RefCell, sync::Arc};
 
+use http::StatusCode;
 use serde_json::Value;
 
 use crate::{
@@ -11,6 +12,7 @@ use crate::{
     error::ApiError,
     invalid,
     kind::Served,
+    manifest::Manifest,
     object::{Key, Object, meta_mut, meta_text},
     patch::Change,
     query::Query,
@@ -66,10 +68,13 @@ impl Core {
         &self,
         served: &Served,
         namespace: Option<&str>,
-        body: Value,
+        body: Manifest,
         options: WriteOptions,
     ) -> Result<Written, ApiError> {
-        let mut object = ingest(served, body)?;
+        let Manifest {
+            value: mut object,
+            findings,
+        } = ingest(served, body)?;
         place(served, namespace, &mut object)?;
         if !meta_text(&object, "resourceVersion").is_empty() {
             return Err(ApiError::bad_request(
@@ -82,7 +87,14 @@ impl Core {
             self.draw_name(&prefix, &mut object);
         }
         self.stamp_new(served, &mut object);
-        let warnings = admit(served, Scope::Main, &mut object, None, options.unknown)?;
+        let warnings = admit(
+            served,
+            Scope::Main,
+            &mut object,
+            None,
+            options.unknown,
+            findings,
+        )?;
         for _ in 1..NAME_TRIES {
             match self.insert(served, &object, options.dry_run) {
                 Err(error) if drawn && error.reason == "AlreadyExists" => {
@@ -160,20 +172,21 @@ impl Core {
         served: &Served,
         key: &Key,
         scope: Scope,
-        body: Value,
+        body: Manifest,
         options: WriteOptions,
     ) -> Result<Written, ApiError> {
         let mut sent = ingest(served, body)?;
         let namespace = served.kind.namespaced.then_some(key.namespace.as_str());
-        place(served, namespace, &mut sent)?;
-        let name = meta_text(&sent, "name");
+        place(served, namespace, &mut sent.value)?;
+        let name = meta_text(&sent.value, "name");
         if name != key.name {
             return Err(ApiError::bad_request(format!(
                 "the name of the object ({name}) does not match the name on the URL ({})",
                 key.name
             )));
         }
-        if meta_text(&sent, "resourceVersion").is_empty() && !served.kind.unconditional_update {
+        if meta_text(&sent.value, "resourceVersion").is_empty() && !served.kind.unconditional_update
+        {
             self.get(served, key)?;
             let detail = "must be specified for an update";
             let error = invalid::invalid("metadata.resourceVersion", &Value::from(0), detail);
@@ -200,17 +213,25 @@ impl Core {
         let view = served.view(Form::Whole);
         let warnings = RefCell::new(Vec::new());
         let outcome = self.change(served, key, options.dry_run, |current| {
-            let patched = patch.apply(view.full(current))?;
-            let patched = ingest(served, patched)?;
+            let patched = patch.apply(served, view.full(current))?;
+            let text = (options.unknown == Unknown::Refuse).then(|| patched.value.to_string());
+            let in_patch = |error: ApiError| match error.code {
+                StatusCode::BAD_REQUEST => {
+                    ApiError::bad_patch(text.as_deref().unwrap_or_default(), &error.message)
+                }
+                _ => error,
+            };
+            let patched = ingest(served, patched).map_err(in_patch)?;
             for (field, had) in [("name", &key.name), ("namespace", &key.namespace)] {
-                if meta_text(&patched, field) != had {
-                    let value = &patched["metadata"][field];
+                if meta_text(&patched.value, field) != had {
+                    let value = &patched.value["metadata"][field];
                     let error =
                         invalid::invalid(format!("metadata.{field}"), value, "field is immutable");
                     return Err(ApiError::invalid(served, &key.name, &[error]));
                 }
             }
-            let (next, told) = replace(served, scope, current, patched, options.unknown)?;
+            let (next, told) =
+                replace(served, scope, current, patched, options.unknown).map_err(in_patch)?;
             *warnings.borrow_mut() = told;
             Ok(next)
         });

@@ -31,6 +31,8 @@ pub enum FieldErrorKind {
     Duplicate,
     /// The value may not be given here.
     Forbidden,
+    /// The value names something that does not exist.
+    NotFound,
     /// A string is longer than allowed.
     TooLong,
     /// A list or map has more members than allowed.
@@ -47,6 +49,7 @@ impl FieldErrorKind {
             Self::NotSupported => "FieldValueNotSupported",
             Self::Duplicate => "FieldValueDuplicate",
             Self::Forbidden => "FieldValueForbidden",
+            Self::NotFound => "FieldValueNotFound",
             Self::TooLong => "FieldValueTooLong",
             Self::TooMany => "FieldValueTooMany",
         }
@@ -60,7 +63,7 @@ impl FieldErrorKind {
             | Self::NotSupported
             | Self::TooLong
             | Self::TooMany => true,
-            Self::Invalid | Self::Duplicate | Self::Forbidden => false,
+            Self::Invalid | Self::Duplicate | Self::Forbidden | Self::NotFound => false,
         }
     }
 }
