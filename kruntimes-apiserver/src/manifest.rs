@@ -252,12 +252,12 @@ mod tests {
 
     #[test]
     fn aliases_cannot_explode_and_bad_yaml_is_refused() {
-        let level = |number: usize| match number {
-            0 => "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned(),
-            _ => {
-                let inner = format!("*a{}, ", number - 1).repeat(10);
-                format!("a{number}: &a{number} [{inner}]\n")
-            }
+        let level = |number: usize| {
+            let inner = match number.checked_sub(1) {
+                None => "x, ".repeat(10),
+                Some(below) => format!("*a{below}, ").repeat(10),
+            };
+            format!("a{number}: &a{number} [{inner}]\n")
         };
         let text: String = (0..10).map(level).collect();
         assert_eq!(yaml(&text).unwrap_err().code, 400);
