@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::{
     access::Access,
     clock::{Clock, whole_seconds},
+    disk::Writer,
     error::ApiError,
     ids::IdSource,
     kind::Served,
@@ -26,6 +27,8 @@ pub(crate) struct Core {
     pub(crate) logs: Option<Arc<dyn PodLogs>>,
     pub(crate) counters: Counters,
     pub(crate) access: Access,
+    /// Writes to disk, when there is one.
+    pub(crate) writer: Option<Writer>,
 }
 
 /// What shall become of an object.
@@ -60,6 +63,23 @@ impl Core {
         whole_seconds(self.clock.now())
     }
 
+    /// Waits until everything an answer at `version` may depend on cannot be lost any more.
+    pub(crate) async fn settle(&self, version: u64) -> Result<(), ApiError> {
+        match &self.writer {
+            None => Ok(()),
+            Some(writer) => Ok(writer.journal.settle(version).await?),
+        }
+    }
+
+    /// Refuses when a write has failed: what is in memory is then no longer what is on disk.
+    pub(crate) fn check_writable(&self) -> Result<(), ApiError> {
+        let journal = self.writer.as_ref().map(|writer| &writer.journal);
+        match journal.and_then(|journal| journal.failure()) {
+            None => Ok(()),
+            Some(failure) => Err(failure.clone().into()),
+        }
+    }
+
     pub(crate) fn get(&self, served: &Served, key: &Key) -> Result<Arc<Object>, ApiError> {
         let found = if served.kind.fixed {
             self.registry.definitions.get(key).cloned()
@@ -88,7 +108,7 @@ impl Core {
             }
             let mut store = self.lock();
             match store.get(shelf, key) {
-                Some(latest) if Arc::ptr_eq(latest, &current) => {}
+                Some(latest) if latest.version == current.version => {}
                 Some(latest) => {
                     current = Arc::clone(latest);
                     continue;
@@ -109,7 +129,7 @@ fn rehearse(next: Next, current: &Arc<Object>) -> Outcome {
     match next {
         Next::Keep => Outcome::Exists(Arc::clone(current)),
         Next::Write(value) => Outcome::Exists(Arc::new(Object::new(
-            current.key.clone(),
+            Arc::clone(&current.key),
             current.version,
             value,
         ))),

@@ -59,13 +59,13 @@ impl Definitions {
     /// Lists the definitions as objects, by name, beginning behind `start`.
     pub(crate) fn list(&self, start: Option<&Key>) -> Vec<Arc<Object>> {
         let all = self.objects().iter();
-        all.filter(|object| start.is_none_or(|start| object.key > *start))
+        all.filter(|object| start.is_none_or(|start| *object.key > *start))
             .cloned()
             .collect()
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<&Arc<Object>> {
-        self.objects().iter().find(|object| object.key == *key)
+        self.objects().iter().find(|object| *object.key == *key)
     }
 
     fn objects(&self) -> &[Arc<Object>] {

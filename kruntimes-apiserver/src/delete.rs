@@ -137,7 +137,7 @@ impl Core {
         let listed = self.lock().list(served.kind.shelf, namespace, None);
         let mut ended = Vec::new();
         for object in listed {
-            if !selector.matches(&object.value) {
+            if !selector.admits(&object) {
                 continue;
             }
             match self.delete(served, &object.key, options) {

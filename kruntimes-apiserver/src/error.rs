@@ -1,9 +1,11 @@
 //! Refusals, each of which becomes a `metav1.Status` with the wording of Kubernetes.
 
+use std::error::Error;
+
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::{kind::Served, schema::FieldError};
+use crate::{disk::StoreError, kind::Served, schema::FieldError};
 
 /// A refusal on its way to the caller.
 #[derive(Clone, Debug)]
@@ -221,6 +223,10 @@ impl ApiError {
         )
     }
 
+    fn internal(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
+    }
+
     /// Renders the refusal as the `metav1.Status` the caller receives.
     pub(crate) fn to_status(&self) -> Value {
         let mut status = json!({
@@ -231,5 +237,15 @@ impl ApiError {
             status["details"] = (**details).clone();
         }
         status
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(failure: StoreError) -> Self {
+        let first: &(dyn Error + 'static) = &failure;
+        let causes = std::iter::successors(Some(first), |error| (*error).source());
+        let causes: Vec<String> = causes.map(ToString::to_string).collect();
+        let message = format!("Internal error occurred: {}", causes.join(": "));
+        Self::internal(message)
     }
 }

@@ -14,6 +14,7 @@ use crate::{
     commit::{Core, Next},
     delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation, set_finalizers},
     error::ApiError,
+    index::Place,
     object::{Key, Object, finalizers, meta_mut},
     store::Store,
 };
@@ -22,11 +23,11 @@ use crate::{
 #[derive(Debug)]
 pub(crate) enum Chore {
     /// An object with owners, or one that is being deleted, has changed.
-    Look(usize, Key),
+    Look(usize, Arc<Key>),
     /// An object is gone.
     Gone {
-        uid: String,
-        owners: Vec<String>,
+        uid: Arc<str>,
+        owners: Arc<[Arc<str>]>,
         namespace: String,
     },
 }
@@ -39,7 +40,7 @@ struct Standing {
     /// Some owner waits for its dependents to be gone.
     waited_for: bool,
     /// UIDs of references that hold nothing any more.
-    void: Vec<String>,
+    void: Vec<Arc<str>>,
 }
 
 /// Works until its future is dropped.
@@ -55,8 +56,8 @@ pub(crate) async fn collect(core: Arc<Core>) {
                 store
                     .list(shelf, None, None)
                     .into_iter()
-                    .filter(|object| object.is_ending() || !object.owners().is_empty())
-                    .map(move |object| Chore::Look(shelf, object.key.clone()))
+                    .filter(|object| object.is_ending() || object.is_owned())
+                    .map(move |object| Chore::Look(shelf, Arc::clone(&object.key)))
             })
             .collect()
     };
@@ -86,14 +87,14 @@ impl Core {
     }
 
     /// Lists what the removal of an object may have set free.
-    fn after_removal(&self, uid: &str, owners: &[String], namespace: &str) -> Vec<(usize, Key)> {
+    fn after_removal(&self, uid: &str, owners: &[Arc<str>], namespace: &str) -> Vec<Place> {
         let store = self.lock();
         let mut affected = store.dependents(uid);
         for owner in owners {
             if let Some((shelf, object)) =
                 store.by_uid(owner).filter(|(_, found)| found.is_ending())
             {
-                affected.push((shelf, object.key.clone()));
+                affected.push((shelf, Arc::clone(&object.key)));
             }
         }
         let home = Key::new("", namespace);
@@ -101,7 +102,7 @@ impl Core {
             .get(NAMESPACES, &home)
             .is_some_and(|found| found.is_ending())
         {
-            affected.push((NAMESPACES, home));
+            affected.push((NAMESPACES, Arc::new(home)));
         }
         affected
     }
@@ -119,7 +120,7 @@ impl Core {
             } else if object.has_finalizer(ORPHAN) {
                 self.release_dependents(shelf, &object);
             }
-        } else if !object.owners().is_empty() {
+        } else if object.is_owned() {
             self.judge(shelf, &object);
         }
     }
@@ -183,14 +184,14 @@ impl Core {
 
     /// Orphaning: dependents forget their owner, then the owner goes.
     fn release_dependents(&self, shelf: usize, owner: &Arc<Object>) {
-        let gone = [owner.uid().to_owned()];
+        let gone = [Arc::clone(&owner.facts.uid)];
         for (place, key) in self.lock_dependents(owner) {
             self.drop_owners(place, &key, &gone);
         }
         self.drop_finalizer(shelf, &owner.key, ORPHAN);
     }
 
-    fn lock_dependents(&self, owner: &Object) -> Vec<(usize, Key)> {
+    fn lock_dependents(&self, owner: &Object) -> Vec<Place> {
         self.lock().dependents(owner.uid())
     }
 
@@ -220,14 +221,14 @@ impl Core {
         }
     }
 
-    fn drop_owners(&self, shelf: usize, key: &Key, uids: &[String]) {
+    fn drop_owners(&self, shelf: usize, key: &Key, uids: &[Arc<str>]) {
         self.edit(shelf, key, |value| {
             let meta = meta_mut(value);
             if let Some(owners) = meta
                 .get_mut("ownerReferences")
                 .and_then(Value::as_array_mut)
             {
-                owners.retain(|owner| uids.iter().all(|uid| owner["uid"] != uid.as_str()));
+                owners.retain(|owner| uids.iter().all(|uid| owner["uid"] != **uid));
                 if owners.is_empty() {
                     meta.remove("ownerReferences");
                 }
@@ -267,16 +268,15 @@ impl Core {
 /// Looks up the owners of an object; an owner in another namespace counts as absent.
 fn standing(store: &Store, object: &Object) -> Standing {
     let mut standing = Standing::default();
-    for reference in object.owners() {
-        let uid = reference["uid"].as_str().unwrap_or_default();
+    for uid in &*object.facts.owners {
         let owner = store.by_uid(uid).map(|(_, owner)| owner).filter(|owner| {
             owner.key.namespace.is_empty() || owner.key.namespace == object.key.namespace
         });
         match owner {
-            None => standing.void.push(uid.to_owned()),
+            None => standing.void.push(Arc::clone(uid)),
             Some(owner) if owner.is_ending() && owner.has_finalizer(FOREGROUND) => {
                 standing.waited_for = true;
-                standing.void.push(uid.to_owned());
+                standing.void.push(Arc::clone(uid));
             }
             Some(_) => standing.solid = true,
         }

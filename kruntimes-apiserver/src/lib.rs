@@ -66,6 +66,11 @@
 //! [`listen`] serves the same API to kubectl and to client libraries of any language, over HTTPS on a loopback
 //! address.
 //!
+//! # On disk
+//!
+//! Objects live in memory. With [`Builder::data_dir`] they are on disk as well, before anybody is told of them, and
+//! a server that was killed at any moment goes on from there.
+//!
 //! Left out so far, and refused rather than ignored: server-side apply and strategic merge patch (415), subresources
 //! other than `status` and `log` (404).
 
@@ -81,12 +86,15 @@ mod crd;
 mod definitions;
 mod delete;
 mod discovery;
+mod disk;
 mod documents;
 mod error;
+mod event;
 mod event_alias;
 pub mod fault;
 mod garbage;
 mod ids;
+mod index;
 mod invalid;
 mod kind;
 mod list;
@@ -117,6 +125,7 @@ mod write;
 pub use access::{Identity, Policy, Rule};
 pub use answer::{AnswerBody, BoxError};
 pub use clock::{Clock, SystemClock};
+pub use disk::{Cause, StoreError};
 pub use ids::{IdSource, RandomIds, SeededIds};
 pub use logs::{LogError, LogRequest, LogStream, PodLogs};
 pub use server::{ApiServer, Background, BuildError, Builder, Snapshot};

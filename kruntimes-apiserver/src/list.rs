@@ -123,7 +123,7 @@ impl Core {
         };
         let mut matching = found
             .into_iter()
-            .filter(|object| request.selector.matches(&object.value));
+            .filter(|object| request.selector.admits(object));
         let limit = request.limit.unwrap_or(usize::MAX);
         let page: Vec<Arc<Object>> = matching.by_ref().take(limit).collect();
         let left = matching.count();

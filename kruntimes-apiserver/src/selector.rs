@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{builtin, error::ApiError, kind::Served, query::Query};
+use crate::{builtin, error::ApiError, kind::Served, object::Object, query::Query};
 
 /// A condition on one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +49,11 @@ impl Selector {
     /// Whether every object matches.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// Whether an object matches; its tree is made only when something is asked of it, and not kept.
+    pub(crate) fn admits(&self, object: &Object) -> bool {
+        self.is_everything() || object.value.show(|tree| self.matches(tree))
     }
 
     /// Whether one object, in its stored form, matches.

@@ -180,7 +180,11 @@ impl Call {
         self.count(verb);
         // All namespaces together can be read, but not written to.
         let across = self.served.kind.namespaced && self.place.namespace.is_none();
-        match verb {
+        if !matches!(verb, "get" | "get-status" | "list" | "watch") {
+            self.core.check_writable()?;
+        }
+        let core = Arc::clone(&self.core);
+        let answer = match verb {
             _ if self.served.kind.fixed && !matches!(verb, "get" | "list" | "watch") => {
                 let (key, format) = (self.key(), content_type(parts));
                 let object =
@@ -191,7 +195,7 @@ impl Call {
                 Err(ApiError::method_not_allowed())
             }
             "create" | "deletecollection" if across => Err(ApiError::method_not_allowed()),
-            "get" | "get-status" => self.get(),
+            "get" | "get-status" => return self.get().await,
             "list" => self.list(),
             "watch" => self.watch(),
             "create" => self.create(parts, body),
@@ -200,7 +204,11 @@ impl Call {
             "delete" => self.delete(body),
             "deletecollection" => self.delete_collection(body),
             _ => Err(ApiError::method_not_allowed()),
-        }
+        };
+        // Refusals depend on what is stored as much as other answers do.
+        let seen = core.lock().version();
+        core.settle(seen).await?;
+        answer
     }
 
     fn count(&self, verb: &'static str) {
@@ -219,8 +227,14 @@ impl Call {
         self.place.namespace.as_deref()
     }
 
-    fn get(&self) -> Result<Answer, ApiError> {
-        let object = self.core.get(&self.served, &self.key())?;
+    async fn get(&self) -> Result<Answer, ApiError> {
+        let found = self.core.get(&self.served, &self.key());
+        let seen = match &found {
+            Ok(object) => object.version,
+            Err(_) => self.core.lock().version(),
+        };
+        self.core.settle(seen).await?;
+        let object = found?;
         Ok(answer::document(StatusCode::OK, self.view.bytes(&object)))
     }
 

@@ -1,80 +1,66 @@
 //! The objects of all kinds, in memory, with a bounded log of what happened to each kind.
 //!
 //! One lock guards everything and is never held while waiting. A list at an older version is the present state with
-//! the log undone backwards, so a page of a list costs no copy of the others.
+//! the log undone backwards, so a page of a list costs no copy of the others. With a journal, every write is also
+//! queued for the disk, and watchers are told when it has got there.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, VecDeque},
     ops::Bound,
-    sync::{Arc, OnceLock},
+    sync::Arc,
 };
 
-use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
 use crate::{
+    disk::{Change, Contents, Journal},
+    event::{Event, Happening},
     garbage::Chore,
-    object::{Key, Object, is_ending, meta_mut},
+    index::{Index, Place},
+    object::{Key, Object, meta_mut},
 };
 
-/// What a write did to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Happening {
-    Added,
-    Modified,
-    Deleted,
-}
-
-impl Happening {
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Added => "ADDED",
-            Self::Modified => "MODIFIED",
-            Self::Deleted => "DELETED",
-        }
-    }
-}
-
-/// One entry of the log of a kind.
-#[derive(Debug)]
-pub(crate) struct Event {
-    pub(crate) happening: Happening,
-    /// The object after the write; for a deletion its last state under the version of the deletion.
-    pub(crate) object: Arc<Object>,
-    /// The object before the write.
-    pub(crate) before: Option<Arc<Object>>,
-    /// The line sent to watchers that see the event as it happened.
-    line: OnceLock<Bytes>,
-}
-
-impl Event {
-    /// Returns the watch line of the event as it happened, made once for all watchers.
-    pub(crate) fn line(&self) -> Bytes {
-        self.line
-            .get_or_init(|| line(self.happening, &self.object.json()))
-            .clone()
-    }
-}
-
-/// Writes one line of a watch stream.
-pub(crate) fn line(happening: Happening, object: &[u8]) -> Bytes {
-    let mut text = Vec::with_capacity(object.len() + 40);
-    text.extend_from_slice(b"{\"type\":\"");
-    text.extend_from_slice(happening.word().as_bytes());
-    text.extend_from_slice(b"\",\"object\":");
-    text.extend_from_slice(object);
-    text.extend_from_slice(b"}\n");
-    Bytes::from(text)
-}
+/// How many of the latest events of a kind keep the trees of their objects; of the others the text is enough.
+const WARM_EVENTS: usize = 1024;
 
 /// The objects of one kind.
 struct Shelf {
-    objects: BTreeMap<Key, Arc<Object>>,
+    objects: BTreeMap<Arc<Key>, Arc<Object>>,
     log: VecDeque<Arc<Event>>,
     /// Newest version that the log no longer tells about.
     floor: u64,
     tip: watch::Sender<u64>,
+}
+
+impl Shelf {
+    fn new() -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            log: VecDeque::new(),
+            floor: 0,
+            tip: watch::Sender::new(0),
+        }
+    }
+
+    /// Logs what happened, dropping the trees and in the end the events that are old enough.
+    fn record(&mut self, event: Event, window: usize) {
+        self.log.push_back(Arc::new(event));
+        if let Some(index) = self.log.len().checked_sub(window.min(WARM_EVENTS) + 1) {
+            let cold = Arc::new(self.log[index].cold());
+            if let Some(current) = self.objects.get_mut(&cold.object.key)
+                && current.version == cold.object.version
+            {
+                *current = Arc::clone(&cold.object);
+            }
+            self.log[index] = cold;
+        }
+        while self.log.len() > window {
+            if let Some(event) = self.log.pop_front() {
+                self.floor = event.object.version;
+            }
+        }
+    }
 }
 
 /// Says that a version has left the log; holds the oldest version that is still told about.
@@ -86,27 +72,46 @@ pub(crate) struct Store {
     shelves: Vec<Shelf>,
     version: u64,
     window: usize,
-    by_uid: BTreeMap<String, (usize, Key)>,
-    dependents: BTreeMap<String, BTreeSet<(usize, Key)>>,
+    index: Index,
     chores: Option<mpsc::UnboundedSender<Chore>>,
+    journal: Option<Arc<Journal>>,
 }
 
 impl Store {
     pub(crate) fn new(shelves: usize, window: usize) -> Self {
-        let shelf = || Shelf {
-            objects: BTreeMap::new(),
-            log: VecDeque::new(),
-            floor: 0,
-            tip: watch::Sender::new(0),
-        };
         Self {
-            shelves: (0..shelves).map(|_| shelf()).collect(),
+            shelves: (0..shelves).map(|_| Shelf::new()).collect(),
             version: 0,
             window: window.max(1),
-            by_uid: BTreeMap::new(),
-            dependents: BTreeMap::new(),
+            index: Index::default(),
             chores: None,
+            journal: None,
         }
+    }
+
+    /// Takes up what an earlier life left behind; what happened in it is not told.
+    pub(crate) fn restore(&mut self, contents: Contents) {
+        self.version = contents.version;
+        self.index
+            .reserve(contents.objects.iter().map(Vec::len).sum());
+        for (shelf, objects) in contents.objects.into_iter().enumerate() {
+            for object in &objects {
+                self.index.insert(shelf, object);
+            }
+            self.shelves[shelf].objects = objects
+                .into_iter()
+                .map(|object| (Arc::clone(&object.key), Arc::new(object)))
+                .collect();
+        }
+        self.compact();
+    }
+
+    /// Queues every write for the disk from now on.
+    pub(crate) fn keep_journal(&mut self) -> Arc<Journal> {
+        let tips = self.shelves.iter().map(|shelf| shelf.tip.clone()).collect();
+        let journal = Arc::new(Journal::new(self.version, tips));
+        self.journal = Some(Arc::clone(&journal));
+        journal
     }
 
     /// Returns the version of the latest write of any kind.
@@ -114,24 +119,27 @@ impl Store {
         self.version
     }
 
+    /// Returns the version up to which everything may be told: nothing that a crash could take back.
+    pub(crate) fn settled(&self) -> u64 {
+        let journal = self.journal.as_ref();
+        journal.map_or(self.version, |journal| journal.settled())
+    }
+
     pub(crate) fn get(&self, shelf: usize, key: &Key) -> Option<&Arc<Object>> {
         self.shelves[shelf].objects.get(key)
     }
 
     pub(crate) fn by_uid(&self, uid: &str) -> Option<(usize, &Arc<Object>)> {
-        let (shelf, key) = self.by_uid.get(uid)?;
+        let (shelf, key) = self.index.by_uid(uid)?;
         Some((*shelf, self.get(*shelf, key)?))
     }
 
     /// Lists the objects that name `uid` as an owner.
-    pub(crate) fn dependents(&self, uid: &str) -> Vec<(usize, Key)> {
-        self.dependents
-            .get(uid)
-            .map(|set| set.iter().cloned().collect())
-            .unwrap_or_default()
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<Place> {
+        self.index.dependents(uid)
     }
 
-    /// Subscribes to the version of the latest write to a kind.
+    /// Subscribes to the version of the latest write to a kind that may be told.
     pub(crate) fn tip(&self, shelf: usize) -> watch::Receiver<u64> {
         self.shelves[shelf].tip.subscribe()
     }
@@ -145,16 +153,19 @@ impl Store {
     pub(crate) fn put(&mut self, shelf: usize, key: &Key, mut value: Value) -> Arc<Object> {
         self.version += 1;
         stamp(&mut value, self.version);
-        let object = Arc::new(Object::new(key.clone(), self.version, value));
-        let before = self.shelves[shelf]
-            .objects
-            .insert(key.clone(), Arc::clone(&object));
-        self.index(shelf, before.as_deref(), Some(&object));
+        let objects = &mut self.shelves[shelf].objects;
+        let key = match objects.get(key) {
+            Some(before) => Arc::clone(&before.key),
+            None => Arc::new(key.clone()),
+        };
+        let object = Arc::new(Object::new(Arc::clone(&key), self.version, value));
+        let before = objects.insert(key, Arc::clone(&object));
+        self.index.replace(shelf, before.as_deref(), Some(&object));
         let happening = match before {
             Some(_) => Happening::Modified,
             None => Happening::Added,
         };
-        self.record(shelf, happening, Arc::clone(&object), before);
+        self.record(shelf, happening, &object, before);
         object
     }
 
@@ -164,9 +175,9 @@ impl Store {
         self.version += 1;
         let mut value = (*before.value).clone();
         stamp(&mut value, self.version);
-        let object = Arc::new(Object::new(key.clone(), self.version, value));
-        self.index(shelf, Some(&before), None);
-        self.record(shelf, Happening::Deleted, Arc::clone(&object), Some(before));
+        let object = Arc::new(Object::new(Arc::clone(&before.key), self.version, value));
+        self.index.replace(shelf, Some(&before), None);
+        self.record(shelf, Happening::Deleted, &object, Some(before));
         Some(object)
     }
 
@@ -174,24 +185,23 @@ impl Store {
         &mut self,
         shelf: usize,
         happening: Happening,
-        object: Arc<Object>,
+        object: &Arc<Object>,
         before: Option<Arc<Object>>,
     ) {
-        self.report(shelf, happening, &object, before.as_deref());
-        let window = self.window;
-        let shelf = &mut self.shelves[shelf];
-        shelf.log.push_back(Arc::new(Event {
-            happening,
-            object,
-            before,
-            line: OnceLock::new(),
-        }));
-        while shelf.log.len() > window {
-            if let Some(event) = shelf.log.pop_front() {
-                shelf.floor = event.object.version;
-            }
+        self.report(shelf, happening, object, before.as_deref());
+        if let Some(journal) = &self.journal {
+            journal.push(Change {
+                shelf,
+                object: Arc::clone(object),
+                gone: happening == Happening::Deleted,
+            });
         }
-        shelf.tip.send_replace(self.version);
+        let event = Event::new(happening, Arc::clone(object), before);
+        let shelf = &mut self.shelves[shelf];
+        shelf.record(event, self.window);
+        if self.journal.is_none() {
+            shelf.tip.send_replace(self.version);
+        }
     }
 
     /// Tells the garbage collector what it may have to look at.
@@ -199,47 +209,18 @@ impl Store {
         let Some(chores) = &self.chores else {
             return;
         };
+        let owners = &object.facts.owners;
+        let reowned = || before.is_none_or(|before| before.facts.owners != *owners);
         // A collector that has ended no longer listens; its successor starts with a full look around.
-        let reowned = || before.is_none_or(|before| before.owners() != object.owners());
         let tell = |chore| drop(chores.send(chore));
         if happening == Happening::Deleted {
             tell(Chore::Gone {
-                uid: object.uid().to_owned(),
-                owners: owner_uids(object).map(str::to_owned).collect(),
+                uid: Arc::clone(&object.facts.uid),
+                owners: Arc::clone(owners),
                 namespace: object.key.namespace.clone(),
             });
-        } else if is_ending(&object.value) || (!object.owners().is_empty() && reowned()) {
-            tell(Chore::Look(shelf, object.key.clone()));
-        }
-    }
-
-    fn index(&mut self, shelf: usize, before: Option<&Object>, after: Option<&Object>) {
-        if let (Some(before), Some(after)) = (before, after)
-            && before.uid() == after.uid()
-            && before.owners() == after.owners()
-        {
-            return;
-        }
-        if let Some(before) = before {
-            self.by_uid.remove(before.uid());
-            for owner in owner_uids(before) {
-                if let Some(set) = self.dependents.get_mut(owner) {
-                    set.remove(&(shelf, before.key.clone()));
-                    if set.is_empty() {
-                        self.dependents.remove(owner);
-                    }
-                }
-            }
-        }
-        if let Some(after) = after {
-            let place = (shelf, after.key.clone());
-            self.by_uid.insert(after.uid().to_owned(), place.clone());
-            for owner in owner_uids(after) {
-                self.dependents
-                    .entry(owner.to_owned())
-                    .or_default()
-                    .insert(place.clone());
-            }
+        } else if object.is_ending() || (object.is_owned() && reowned()) {
+            tell(Chore::Look(shelf, Arc::clone(&object.key)));
         }
     }
 
@@ -267,12 +248,12 @@ impl Store {
         if log.clone().next().is_none() {
             return Ok(self.list(shelf, namespace, start));
         }
-        let mut past: BTreeMap<Key, Option<Arc<Object>>> =
+        let mut past: BTreeMap<Arc<Key>, Option<Arc<Object>>> =
             range(&self.shelves[shelf].objects, namespace, start)
-                .map(|(key, object)| (key.clone(), Some(Arc::clone(object))))
+                .map(|(key, object)| (Arc::clone(key), Some(Arc::clone(object))))
                 .collect();
         for event in log.rev() {
-            past.insert(event.object.key.clone(), event.before.clone());
+            past.insert(Arc::clone(&event.object.key), event.before.clone());
         }
         Ok(range(&past, namespace, start)
             .filter_map(|(_, object)| object.clone())
@@ -307,26 +288,18 @@ impl Store {
 
 /// Iterates over the entries of one namespace, or of all, after `start`.
 fn range<'a, V>(
-    objects: &'a BTreeMap<Key, V>,
+    objects: &'a BTreeMap<Arc<Key>, V>,
     namespace: Option<&'a str>,
     start: Option<&Key>,
-) -> impl Iterator<Item = (&'a Key, &'a V)> {
+) -> impl Iterator<Item = (&'a Arc<Key>, &'a V)> {
     let from = match (start, namespace) {
         (Some(start), _) => Bound::Excluded(start.clone()),
         (None, Some(namespace)) => Bound::Included(Key::new(namespace, "")),
         (None, None) => Bound::Unbounded,
     };
     objects
-        .range((from, Bound::Unbounded))
+        .range::<Key, _>((from, Bound::Unbounded))
         .take_while(move |(key, _)| namespace.is_none_or(|wanted| key.namespace == wanted))
-}
-
-/// Lists the UIDs of an object's owners.
-pub(crate) fn owner_uids(object: &Object) -> impl Iterator<Item = &str> {
-    object
-        .owners()
-        .iter()
-        .filter_map(|owner| owner["uid"].as_str())
 }
 
 fn stamp(value: &mut Value, version: u64) {
@@ -421,14 +394,14 @@ mod tests {
         fn events_lead_from_any_version_to_the_present(writes in any_writes()) {
             let mut store = Store::new(1, 1000);
             for (version, _) in history(&mut store, &writes) {
-                let mut known: BTreeMap<Key, Arc<Object>> = store
+                let mut known: BTreeMap<Arc<Key>, Arc<Object>> = store
                     .list_at(0, None, None, version)
                     .map_err(|expired| TestCaseError::fail(format!("{expired:?}")))?
                     .into_iter()
-                    .map(|object| (object.key.clone(), object))
+                    .map(|object| (Arc::clone(&object.key), object))
                     .collect();
                 for event in store.events_after(0, version).into_iter().flatten() {
-                    let key = event.object.key.clone();
+                    let key = Arc::clone(&event.object.key);
                     let before = match event.happening {
                         Happening::Deleted => known.remove(&key),
                         Happening::Added | Happening::Modified => {

@@ -14,12 +14,13 @@ use crate::{
     answer::BoxError,
     commit::Core,
     error::ApiError,
+    event::{Event, Happening, line},
     kind::Served,
     object::{Key, Object},
     query::Query,
     selector::Selector,
     shape::{Form, View, metadata_of},
-    store::{Event, Expired, Happening, line},
+    store::Expired,
 };
 
 /// How often a quiet watch tells its version.
@@ -184,16 +185,20 @@ impl Watch {
     /// Turns everything that has happened since the last time into lines.
     fn catch_up(&mut self) {
         self.tip.mark_unchanged();
-        let (happened, current) = {
+        let (happened, settled) = {
             let store = self.core.lock();
+            let settled = store.settled();
             let events = store
                 .events_after(self.served.kind.shelf, self.position)
-                .map(|events| events.cloned().collect::<Vec<Arc<Event>>>());
-            (events, store.version())
+                .map(|events| {
+                    let told = events.take_while(|event| event.object.version <= settled);
+                    told.cloned().collect::<Vec<Arc<Event>>>()
+                });
+            (events, settled)
         };
         match happened {
             Ok(events) => {
-                self.position = current;
+                self.position = self.position.max(settled);
                 let before = self.pending.len();
                 for event in &events {
                     let line = self.told(event);
@@ -212,9 +217,11 @@ impl Watch {
             return None;
         }
         let before = event.before.as_deref();
-        let matched = before.is_some_and(|object| self.selector.matches(&object.value));
-        let matches =
-            event.happening != Happening::Deleted && self.selector.matches(&event.object.value);
+        // The trees are kept with the event: the next watcher will want them, too.
+        let chosen =
+            |object: &Object| self.selector.is_everything() || self.selector.matches(&object.value);
+        let matched = before.is_some_and(chosen);
+        let matches = event.happening != Happening::Deleted && chosen(&event.object);
         let happening = match (matched, matches) {
             (false, false) => return None,
             (false, true) => Happening::Added,
@@ -235,7 +242,7 @@ impl Watch {
         let last = before?;
         let mut value = (*last.value).clone();
         value["metadata"]["resourceVersion"] = Value::from(event.object.version.to_string());
-        let last = Object::new(last.key.clone(), event.object.version, value);
+        let last = Object::new(Arc::clone(&last.key), event.object.version, value);
         Some(self.line(happening, &last))
     }
 
@@ -251,7 +258,7 @@ impl Watch {
     fn push_existing(&mut self, existing: &[Arc<Object>]) {
         let before = self.pending.len();
         for object in existing {
-            if self.selector.matches(&object.value) {
+            if self.selector.admits(object) {
                 let text = self.line(Happening::Added, object);
                 self.pending.push_back(text);
             }
