@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     future::Future,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex},
 };
 
@@ -23,7 +23,7 @@ use crate::{
     commit::Core,
     crd,
     definitions::Definitions,
-    disk::{Disk, StoreError, Writer},
+    disk::{Contents, Disk, Resources, StoreError, Writer},
     garbage,
     ids::{IdSource, RandomIds},
     logs::PodLogs,
@@ -187,6 +187,19 @@ impl Builder {
     /// Fails when a definition contradicts itself or another, or when its schema does not compile; and when the
     /// data directory is held by another server, damaged, or not one of ours, which leaves it as it is.
     pub fn build(self) -> Result<ApiServer, BuildError> {
+        let directory = self.data_dir.clone();
+        self.build_on(|resources| {
+            let directory = directory.as_deref();
+            directory
+                .map(|path| Disk::open(path, resources))
+                .transpose()
+        })
+    }
+
+    pub(crate) fn build_on(
+        self,
+        open: impl FnOnce(&Resources) -> Result<Option<(Disk, Contents)>, StoreError>,
+    ) -> Result<ApiServer, BuildError> {
         let mut registry = Registry::default();
         builtin::install(&mut registry);
         for crd in &self.crds {
@@ -194,9 +207,13 @@ impl Builder {
         }
         registry.definitions = Definitions::new(self.crds, self.clock.now());
         let mut store = Store::new(registry.next_shelf(), self.window);
-        let writer = match &self.data_dir {
-            Some(directory) => Some(open_store(directory, &registry, &mut store)?),
+        let resources = registry.kinds().map(|served| served.resource()).collect();
+        let writer = match open(&resources)? {
             None => None,
+            Some((disk, contents)) => {
+                store.restore(contents);
+                Some(Writer::start(disk, store.keep_journal())?)
+            }
         };
         let core = Arc::new(Core {
             registry,
@@ -211,18 +228,6 @@ impl Builder {
         open_namespaces(&core);
         Ok(ApiServer { core })
     }
-}
-
-/// Fills the store from the directory and starts the thread that keeps them equal.
-fn open_store(
-    directory: &Path,
-    registry: &Registry,
-    store: &mut Store,
-) -> Result<Writer, StoreError> {
-    let resources = registry.kinds().map(|served| served.resource()).collect();
-    let (disk, contents) = Disk::open(directory, &resources)?;
-    store.restore(contents);
-    Writer::start(disk, store.keep_journal())
 }
 
 fn open_namespaces(core: &Core) {

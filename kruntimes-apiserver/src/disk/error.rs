@@ -100,7 +100,7 @@ pub struct Cause(Arc<CauseKind>);
 enum CauseKind {
     #[error("{0}")]
     Storage(redb::Error),
-    #[error("the storage library panicked: {0}")]
+    #[error("{0}")]
     Panic(String),
 }
 

@@ -9,6 +9,8 @@ mod directory;
 mod error;
 mod journal;
 mod layout;
+#[cfg(test)]
+mod tests;
 
 use std::{
     any::Any,
@@ -50,6 +52,9 @@ pub(crate) struct Contents {
     pub(crate) objects: Vec<Vec<Object>>,
 }
 
+/// Opens or initialises a file; tests put faults between the library and the file.
+pub(crate) type Library<'a> = &'a dyn Fn(File) -> Result<Database, DatabaseError>;
+
 /// An open file of objects.
 pub(crate) struct Disk {
     database: Database,
@@ -63,11 +68,20 @@ pub(crate) struct Disk {
 impl Disk {
     /// Opens the directory, or makes one with nothing in it.
     pub(crate) fn open(path: &Path, resources: &Resources) -> Result<(Self, Contents), StoreError> {
+        Self::open_through(&library, path, resources)
+    }
+
+    pub(crate) fn open_through(
+        library: Library,
+        path: &Path,
+        resources: &Resources,
+    ) -> Result<(Self, Contents), StoreError> {
         let directory = Directory::hold(path)?;
         let file = directory.objects();
         // The library promises errors for what checksums catch; a panic must not pass for anything else.
-        let opened = catch_unwind(AssertUnwindSafe(|| load(directory, &file, resources)));
-        opened.unwrap_or_else(|panic| Err(damaged(&file, &panic_text(&*panic))))
+        let load = || load(library, directory, &file, resources);
+        catch_unwind(AssertUnwindSafe(load))
+            .unwrap_or_else(|panic| Err(damaged(&file, &panic_text(&*panic))))
     }
 
     /// Writes changes, oldest first, and returns when they are on disk.
@@ -120,15 +134,16 @@ impl Disk {
 }
 
 fn load(
+    library: Library,
     directory: Directory,
     file: &Path,
     resources: &Resources,
 ) -> Result<(Disk, Contents), StoreError> {
     let database = match OpenOptions::new().read(true).write(true).open(file) {
-        Ok(found) => open(file, found)?,
+        Ok(found) => open(library, file, found)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             check_acknowledged(&directory, file, 0)?;
-            create(&directory, file)?
+            create(library, &directory, file)?
         }
         Err(error) => return Err(unusable("open", file)(error)),
     };
@@ -148,7 +163,7 @@ fn load(
 }
 
 /// Opens a file that must be one of ours, verifying all of it.
-fn open(path: &Path, file: File) -> Result<Database, StoreError> {
+fn open(library: Library, path: &Path, file: File) -> Result<Database, StoreError> {
     let foreign = |detail: String| StoreError::Foreign {
         file: path.to_owned(),
         detail,
@@ -198,7 +213,7 @@ fn format(database: &Database) -> Result<Option<u32>, TableError> {
 }
 
 /// Makes a file that is complete before it gets its name.
-fn create(directory: &Directory, file: &Path) -> Result<Database, StoreError> {
+fn create(library: Library, directory: &Directory, file: &Path) -> Result<Database, StoreError> {
     let draft = directory.draft()?;
     let begun = || -> Result<Database, Cause> {
         let database = library(draft).map_err(Cause::of)?;
@@ -338,5 +353,8 @@ fn damaged(file: &Path, detail: &str) -> StoreError {
 fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-    text.unwrap_or("no reason given").to_owned()
+    format!(
+        "the library panicked: {}",
+        text.unwrap_or("no reason given")
+    )
 }
