@@ -119,7 +119,9 @@ fn add_names(served: &Served, entry: &mut Value) {
 
 /// Lists what can be done with the objects of a kind.
 fn verbs(served: &Served) -> &'static [&'static str] {
-    if served.kind.fixed {
+    if !served.kind.is_stored() {
+        &["create"]
+    } else if served.kind.fixed {
         &["get", "list", "watch"]
     } else if served.kind.is_core("Namespace") {
         &[

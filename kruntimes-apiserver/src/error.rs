@@ -100,6 +100,25 @@ impl ApiError {
     }
 
     pub(crate) fn invalid(served: &Served, name: &str, errors: &[FieldError]) -> Self {
+        let mut error = Self::invalid_object(&served.kind_in_group(), name, errors);
+        if let Some(details) = error.details.as_deref_mut() {
+            details["name"] = Value::from(name);
+            details["group"] = Value::from(served.group.as_str());
+            details["kind"] = Value::from(served.kind.name.as_str());
+        }
+        error
+    }
+
+    /// Refuses a review, which Kubernetes names by its group alone.
+    pub(crate) fn invalid_review(group: &str, errors: &[FieldError]) -> Self {
+        let mut error = Self::invalid_object(&format!(".{group}"), "", errors);
+        if let Some(details) = error.details.as_deref_mut() {
+            details["group"] = Value::from(group);
+        }
+        error
+    }
+
+    fn invalid_object(kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
         let told = match told.as_slice() {
             [one] => one.clone(),
@@ -109,11 +128,9 @@ impl ApiError {
             .iter()
             .map(|error| json!({ "reason": error.kind.reason(), "message": error.message, "field": error.field }))
             .collect();
-        let message = format!("{} \"{name}\" is invalid: {told}", served.kind_in_group());
+        let message = format!("{kind} \"{name}\" is invalid: {told}");
         let mut error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message);
-        error.details = Some(Box::new(json!({
-            "name": name, "group": served.group, "kind": served.kind.name, "causes": causes,
-        })));
+        error.details = Some(Box::new(json!({ "causes": causes })));
         error
     }
 

@@ -11,6 +11,9 @@ use crate::{
     typed::Through,
 };
 
+/// The shelf of kinds that are answered and never stored.
+pub(crate) const NOT_STORED: usize = usize::MAX;
+
 /// One kind of object, stored once whatever versions it is served in.
 #[expect(
     clippy::struct_excessive_bools,
@@ -40,6 +43,11 @@ pub(crate) struct Kind {
 }
 
 impl Kind {
+    /// Whether there can be objects of this kind; the others are only ever created, to be answered.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.shelf != NOT_STORED
+    }
+
     /// Whether this is core `v1` `kind`, for the few that the service itself reacts to.
     pub(crate) fn is_core(&self, kind: &str) -> bool {
         self.api_version == "v1" && self.name == kind

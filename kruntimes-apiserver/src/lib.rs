@@ -107,6 +107,7 @@ mod openapi;
 mod patch;
 mod query;
 mod registry;
+mod review;
 mod route;
 pub mod schema;
 mod selector;

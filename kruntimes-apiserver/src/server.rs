@@ -29,6 +29,7 @@ use crate::{
     logs::PodLogs,
     object::Key,
     registry::Registry,
+    review,
     schema::SchemaError,
     service::ApiService,
     stats::{Counters, Stats},
@@ -202,6 +203,7 @@ impl Builder {
     ) -> Result<ApiServer, BuildError> {
         let mut registry = Registry::default();
         builtin::install(&mut registry);
+        review::install(&mut registry);
         for crd in &self.crds {
             crd::install(&mut registry, crd)?;
         }

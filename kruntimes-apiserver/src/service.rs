@@ -31,6 +31,7 @@ use crate::{
     object::Key,
     patch::Change,
     query::Query,
+    review,
     route::{self, Place, Route},
     selector::Selector,
     shape::{Form, View},
@@ -125,7 +126,16 @@ where
 }
 
 async fn serve(core: Arc<Core>, parts: &Parts, body: &Bytes) -> Result<Answer, ApiError> {
-    match route::parse(parts.uri.path()) {
+    let route = route::parse(parts.uri.path());
+    let allowed = match route {
+        Route::Objects(_) | Route::Nowhere => true,
+        Route::Health { .. } => [Method::GET, Method::HEAD].contains(&parts.method),
+        _ => parts.method == Method::GET,
+    };
+    if !allowed {
+        return Err(ApiError::method_not_allowed());
+    }
+    match route {
         Route::Objects(place) => {
             let call = Call::new(core, parts, place)?;
             call.serve(&parts.method, parts, body).await
@@ -167,6 +177,9 @@ impl Call {
 
     async fn serve(self, method: &Method, parts: &Parts, body: &Bytes) -> Result<Answer, ApiError> {
         let named = self.place.name.is_some();
+        if !self.served.kind.is_stored() {
+            return self.review(parts, body);
+        }
         let scope = match self.place.subresource.as_deref() {
             None => Scope::Main,
             Some("status") if self.served.kind.status => Scope::Status,
@@ -209,6 +222,19 @@ impl Call {
         let seen = core.lock().version();
         core.settle(seen).await?;
         answer
+    }
+
+    fn review(&self, parts: &Parts, body: &Bytes) -> Result<Answer, ApiError> {
+        if self.place.name.is_some() {
+            return Err(ApiError::no_such_path());
+        }
+        let caller = parts.extensions.get::<Arc<Identity>>();
+        let (Some(caller), &Method::POST) = (caller, &parts.method) else {
+            return Err(ApiError::method_not_allowed());
+        };
+        self.count("create");
+        let answered = review::answer(&self.core, &self.served, self.namespace(), caller, body)?;
+        Ok(answer::value(StatusCode::CREATED, &answered))
     }
 
     fn count(&self, verb: &'static str) {

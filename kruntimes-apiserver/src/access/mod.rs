@@ -9,6 +9,7 @@ mod identity;
 mod policy;
 mod token;
 
+pub(crate) use asked::Asked;
 pub(crate) use gate::{Access, Caller};
 pub use identity::Identity;
 pub use policy::{Policy, Rule};

@@ -80,32 +80,51 @@ impl Policy {
 
     /// Whether a rule allows this.
     pub(crate) fn allows(&self, identity: &Identity, asked: &Asked) -> bool {
-        let member = |group: &String| identity.groups.contains(group);
         identity.is_master()
-            || for_everybody(identity, asked)
-            || self
-                .grants
+            || self.granted(identity).any(|rule| rule.allows(asked))
+            || for_everybody(identity)
                 .iter()
-                .any(|(group, rule)| member(group) && rule.allows(asked))
+                .any(|rule| rule.allows(asked))
+    }
+
+    /// Lists all rules that a user may rely on.
+    pub(crate) fn rules_for(&self, identity: &Identity) -> Vec<Rule> {
+        let mut rules = Vec::new();
+        if identity.is_master() {
+            rules.push(Rule::resources(["*"], ["*"], ["*"]));
+            rules.push(Rule::paths(["*"], ["*"]));
+        }
+        rules.extend(self.granted(identity).cloned());
+        rules.extend(for_everybody(identity));
+        rules
+    }
+
+    fn granted(&self, identity: &Identity) -> impl Iterator<Item = &Rule> {
+        let granted = self.grants.iter();
+        granted
+            .filter(|(group, _)| identity.groups.contains(group))
+            .map(|(_, rule)| rule)
     }
 }
 
-/// What needs no rule.
-fn for_everybody(identity: &Identity, asked: &Asked) -> bool {
-    if !asked.path.is_empty() {
-        let known = identity.groups.iter().any(|group| group == AUTHENTICATED);
-        return ["get", "head"].contains(&asked.verb.as_str())
-            && (covers_path(&OPEN, &asked.path) || known && covers_path(&DISCOVERY, &asked.path));
+/// Returns what needs no rule of the policy's own.
+fn for_everybody(identity: &Identity) -> Vec<Rule> {
+    let read = |paths: [&'static str; 8]| Rule::paths(["get", "head"], paths);
+    if !identity.groups.iter().any(|group| group == AUTHENTICATED) {
+        return vec![read(OPEN)];
     }
-    let reviews_of_oneself = match asked.group.as_str() {
-        "authentication.k8s.io" => ["selfsubjectreviews"].as_slice(),
-        "authorization.k8s.io" => &["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
-        _ => &[],
+    let of_oneself = |group, resources: &[&'static str]| {
+        Rule::resources(["create"], [group], resources.iter().copied())
     };
-    asked.verb == "create"
-        && asked.subresource.is_empty()
-        && reviews_of_oneself.contains(&asked.resource.as_str())
-        && identity.groups.iter().any(|group| group == AUTHENTICATED)
+    vec![
+        of_oneself(
+            "authorization.k8s.io",
+            &["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+        ),
+        of_oneself("authentication.k8s.io", &["selfsubjectreviews"]),
+        read(OPEN),
+        read(DISCOVERY),
+    ]
 }
 
 /// One thing that is allowed: verbs on resources in places, or verbs on paths.
@@ -114,13 +133,13 @@ fn for_everybody(identity: &Identity, asked: &Asked) -> bool {
 /// of everything, and `pods` alone covers no subresource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
-    pub(super) verbs: Vec<String>,
-    pub(super) groups: Vec<String>,
-    pub(super) resources: Vec<String>,
-    pub(super) except: Vec<String>,
-    pub(super) names: Vec<String>,
-    pub(super) namespaces: Vec<String>,
-    pub(super) paths: Vec<String>,
+    pub(crate) verbs: Vec<String>,
+    pub(crate) groups: Vec<String>,
+    pub(crate) resources: Vec<String>,
+    pub(crate) except: Vec<String>,
+    pub(crate) names: Vec<String>,
+    pub(crate) namespaces: Vec<String>,
+    pub(crate) paths: Vec<String>,
 }
 
 impl Rule {
@@ -173,6 +192,16 @@ impl Rule {
         self
     }
 
+    /// Whether the rule is about paths, which know no namespaces.
+    pub(crate) fn is_for_paths(&self) -> bool {
+        !self.paths.is_empty()
+    }
+
+    /// Whether the rule allows anything in a namespace.
+    pub(crate) fn applies_in(&self, namespace: &str) -> bool {
+        self.namespaces.is_empty() || self.namespaces.iter().any(|known| known == namespace)
+    }
+
     fn allows(&self, asked: &Asked) -> bool {
         if !has(&self.verbs, &asked.verb) {
             return false;
@@ -184,7 +213,7 @@ impl Rule {
             && self.covers_resource(asked)
             && !self.except.contains(&asked.resource)
             && (self.names.is_empty() || self.names.contains(&asked.name))
-            && (self.namespaces.is_empty() || self.namespaces.contains(&asked.namespace))
+            && self.applies_in(&asked.namespace)
     }
 
     fn covers_resource(&self, asked: &Asked) -> bool {

@@ -4,19 +4,27 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex},
 };
 
-use futures::TryStreamExt as _;
-use k8s_openapi::api::core::v1::{Namespace, Secret};
+use bytes::Bytes;
+use futures::{AsyncBufReadExt as _, StreamExt as _, TryStreamExt as _};
+use http::{HeaderMap, HeaderValue};
+use k8s_openapi::api::{
+    authentication::v1::{TokenReview, TokenReviewSpec},
+    core::v1::{Namespace, Pod, Secret},
+};
 use kruntimes_apiserver::{
-    ApiServer, Identity, Policy, Rule,
+    ApiServer, Identity, LogError, LogRequest, LogStream, PodLogs, Policy, Rule,
     listen::{ListenError, ListenOptions, Listener},
 };
 use kube::{
     Api, Client, Config, CustomResourceExt as _,
-    api::{DeleteParams, ListParams, PostParams, WatchParams},
+    api::{DeleteParams, ListParams, LogParams, PostParams, WatchParams},
+    client::Body,
     config::{KubeConfigOptions, Kubeconfig},
 };
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -276,6 +284,126 @@ async fn identities_of_this_process_are_held_to_the_policy_too() {
         refused(namespaces.list(&ListParams::default()).await).code,
         403
     );
+}
+
+/// A log that goes on for as long as somebody writes it.
+struct OpenLog(Mutex<Option<LogStream>>);
+
+#[async_trait::async_trait]
+impl PodLogs for OpenLog {
+    async fn open(&self, request: LogRequest) -> Result<LogStream, LogError> {
+        assert!(request.follow);
+        Ok(self.0.lock().unwrap().take().unwrap())
+    }
+}
+
+#[tokio::test]
+async fn followed_logs_arrive_line_by_line() {
+    let (lines, log) = futures::channel::mpsc::unbounded();
+    let log = OpenLog(Mutex::new(Some(log.map(Ok).boxed())));
+    let builder = ApiServer::builder().pod_logs(Arc::new(log));
+    let directory = tempfile::tempdir().unwrap();
+    let served = Served::again(builder.build().unwrap(), directory).await;
+    let pods: Api<Pod> = Api::default_namespaced(served.client().await);
+    let pod = json!({
+        "metadata": { "name": "p" }, "spec": { "containers": [{ "name": "c", "image": "i" }] },
+    });
+    let pod = serde_json::from_value(pod).unwrap();
+    pods.create(&PostParams::default(), &pod).await.unwrap();
+    let params = LogParams {
+        follow: true,
+        ..LogParams::default()
+    };
+    let mut told = pods.log_stream("p", &params).await.unwrap().lines();
+    for line in ["first", "second"] {
+        let text = Bytes::from(format!("{line}\n"));
+        lines.unbounded_send(text).unwrap();
+        assert_eq!(told.try_next().await.unwrap().as_deref(), Some(line));
+    }
+    served.stop().await;
+    assert_eq!(
+        told.try_next().await.unwrap(),
+        None,
+        "cut, though the log is open"
+    );
+}
+
+async fn answered(client: &Client, request: http::Request<kube::client::Body>) -> (u16, HeaderMap) {
+    let answer = client.send(request).await.unwrap();
+    (answer.status().as_u16(), answer.headers().clone())
+}
+
+#[tokio::test]
+async fn answers_carry_the_headers_that_clients_look_for() {
+    let served = Served::start().await;
+    let client = served.client().await;
+    let request = http::Request::get("/api/v1/namespaces/default").header("audit-id", "mine");
+    let (code, headers) = answered(&client, request.body(Body::empty()).unwrap()).await;
+    assert_eq!(
+        (code, &headers["audit-id"]),
+        (200, &HeaderValue::from_static("mine"))
+    );
+    for name in ["content-length", "date", "cache-control"] {
+        assert!(headers.contains_key(name), "{name}");
+    }
+    let request = http::Request::head("/api/v1/namespaces/default");
+    let (code, headers) = answered(&client, request.body(Body::empty()).unwrap()).await;
+    assert_eq!(code, 405);
+    assert!(uuid::Uuid::parse_str(headers["audit-id"].to_str().unwrap()).is_ok());
+    let request = http::Request::head("/readyz").body(Body::empty()).unwrap();
+    assert_eq!(answered(&client, request).await.0, 200);
+    let large = http::Request::post("/api/v1/namespaces/default/configmaps");
+    let large = large.body(Body::from(vec![b'x'; 3 * 1024 * 1024 + 1]));
+    assert_eq!(answered(&client, large.unwrap()).await.0, 413);
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_token_review_knows_the_users_of_the_policy() {
+    let policy = Policy::default().user("of-ann", Identity::new("ann").group("viewers"));
+    let served = Served::with(policy).await;
+    let reviews: Api<TokenReview> = Api::all(served.server.client());
+    let review = |audiences: Option<Vec<String>>| TokenReview {
+        spec: TokenReviewSpec {
+            token: Some("of-ann".to_owned()),
+            audiences,
+        },
+        ..TokenReview::default()
+    };
+    let params = PostParams::default();
+    let status = reviews
+        .create(&params, &review(None))
+        .await
+        .unwrap()
+        .status
+        .unwrap();
+    assert_eq!(status.authenticated, Some(true));
+    let user = status.user.unwrap();
+    assert_eq!(user.username.as_deref(), Some("ann"));
+    assert_eq!(user.groups.unwrap(), ["viewers", "system:authenticated"]);
+    let meant = status.audiences.unwrap();
+    for (audiences, known) in [(meant, true), (vec!["elsewhere".to_owned()], false)] {
+        let answer = reviews
+            .create(&params, &review(Some(audiences)))
+            .await
+            .unwrap();
+        assert_eq!(answer.status.unwrap().authenticated.unwrap_or(false), known);
+    }
+    // The token of the listener's kubeconfig is known as well.
+    let token = fs::read_to_string(served.kubeconfig.with_file_name("token")).unwrap();
+    let review = json!({ "spec": { "token": token.trim() } });
+    let review = serde_json::from_value(review).unwrap();
+    let status = reviews
+        .create(&params, &review)
+        .await
+        .unwrap()
+        .status
+        .unwrap();
+    assert_eq!(
+        status.user.unwrap().username.as_deref(),
+        Some("system:admin")
+    );
+    served.stop().await;
 }
 
 /// With nothing else to do, a paused clock jumps to the deadline.

@@ -37,6 +37,10 @@ macro_rules! every_claim {
                 rows_bring_as_much_of_their_object_as_is_asked_for, a_watch_of_tables_describes_its_columns_once,
                 what_nobody_can_read_is_not_sent, all_groups_come_in_one_document, definitions_can_be_looked_at,
                 schemas_tell_what_custom_kinds_consist_of, schemas_tell_how_lists_of_built_in_kinds_merge;
+            reviews:
+                a_strange_token_belongs_to_nobody, masters_may_and_strangers_may_not,
+                a_review_asks_one_whole_question, a_local_review_stays_in_its_namespace,
+                masters_can_act_as_somebody_else, rules_tell_what_one_may_do, reviews_are_asked_and_not_kept;
             operators:
                 a_controller_with_a_finalizer_does_its_work, watchers_of_both_strategies_see_the_same,
                 recorded_events_are_read_through_both_apis;

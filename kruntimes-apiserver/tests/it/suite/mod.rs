@@ -7,6 +7,7 @@ pub(crate) mod operators;
 pub(crate) mod owners;
 pub(crate) mod reading;
 pub(crate) mod refusals;
+pub(crate) mod reviews;
 pub(crate) mod watches;
 pub(crate) mod writes;
 
