@@ -127,6 +127,32 @@ impl View {
     pub fn holds(&self) -> impl Iterator<Item = &Hold> {
         self.sites.values().flat_map(|occupancy| occupancy.holds())
     }
+
+    /// Returns every Pod that holds something, by name and, where it is recorded, UID.
+    pub fn sites(&self) -> impl Iterator<Item = (&PodName, Option<&PodUid>, &Occupancy)> {
+        self.sites
+            .iter()
+            .map(|((name, uid), held)| (name, uid.as_ref(), held.as_ref()))
+    }
+
+    /// Returns the view as it would be without some Runs.
+    pub(crate) fn without(&self, runs: &BTreeSet<RunUid>) -> Self {
+        Self::of(self.holds().filter(|hold| !runs.contains(&hold.run.uid)))
+    }
+
+    /// Puts a view together from its holds, as one that was recorded.
+    pub(crate) fn of<'a>(holds: impl IntoIterator<Item = &'a Hold>) -> Self {
+        let mut sites = Sites::new();
+        for hold in holds {
+            let site = (hold.pod.clone(), hold.pod_uid.clone());
+            let occupancy = sites.entry(site).or_default();
+            Arc::make_mut(occupancy).insert(Arc::new(hold.clone()));
+        }
+        Self {
+            sites: Arc::new(sites),
+            nothing: Arc::default(),
+        }
+    }
 }
 
 fn occupancy(sites: &Sites, pod: &PodName, uid: &PodUid) -> Option<Arc<Occupancy>> {

@@ -5,14 +5,20 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::identity::{PodName, PodUid};
+use crate::post_filter::Nomination;
 
 /// What to do with a Run, and why (S-144).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Decision {
     /// What to do.
     pub action: Action,
+    /// How many Pods were looked at.
+    pub evaluated: u64,
     /// How many Pods were rejected by plugin and reason, in that order (S-47, S-118).
     pub rejections: Vec<Rejections>,
+    /// Who could make room, if a plugin was asked and knows (S-160).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nomination: Option<Nomination>,
     /// What every plugin said about every Pod, unless turned off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation>,
@@ -116,6 +122,38 @@ pub enum CycleError {
     /// A plugin could not prepare for the Run.
     #[error("prepare plugin \"{plugin}\": {cause}")]
     Prepare {
+        /// The plugin.
+        plugin: &'static str,
+        /// What it said.
+        cause: String,
+    },
+    /// A score plugin could not make use of the candidates.
+    #[error("pre-score plugin \"{plugin}\": {cause}")]
+    PreScore {
+        /// The plugin.
+        plugin: &'static str,
+        /// What it said.
+        cause: String,
+    },
+    /// A plugin failed to look for room.
+    #[error("post-filter plugin \"{plugin}\": {cause}")]
+    PostFilter {
+        /// The plugin.
+        plugin: &'static str,
+        /// What it said.
+        cause: String,
+    },
+    /// A plugin failed to prepare the write. The place is to be given up.
+    #[error("pre-bind plugin \"{plugin}\": {cause}")]
+    PreBind {
+        /// The plugin.
+        plugin: &'static str,
+        /// What it said.
+        cause: String,
+    },
+    /// A plugin that took the write upon itself failed. The place is to be given up.
+    #[error("bind plugin \"{plugin}\": {cause}")]
+    Bind {
         /// The plugin.
         plugin: &'static str,
         /// What it said.

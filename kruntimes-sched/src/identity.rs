@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 macro_rules! identifier {
     ($(#[$doc:meta])* $name:ident) => {
@@ -47,6 +47,12 @@ macro_rules! identifier {
                 serializer.serialize_str(&self.0)
             }
         }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer).map(Self::from)
+            }
+        }
     };
 }
 
@@ -77,4 +83,12 @@ identifier!(
 identifier!(
     /// Name of a PersistentWorkspace within its namespace. Cheap to clone.
     WorkspaceName
+);
+identifier!(
+    /// Key that Runs of one group share; they are placed all or none. Cheap to clone.
+    GroupKey
+);
+identifier!(
+    /// Name of a scheduling profile. Cheap to clone.
+    ProfileName
 );

@@ -27,37 +27,63 @@
 //!
 //! - `testing`: fluent builders of runs, pods and snapshots for plugin tests.
 #![warn(clippy::wildcard_enum_match_arm)]
+#![deny(clippy::float_arithmetic)]
 
 mod book;
+mod builder;
+mod bundled;
 mod calculate;
 mod decision;
+mod event;
 mod exact;
+mod filtering;
+mod fnv;
 mod gate;
 mod identity;
 mod occupancy;
+mod placing;
 mod plugin;
 pub mod plugins;
 mod pod;
+mod post_filter;
 mod profile;
+mod queueing;
 mod reserve;
+mod room;
 mod run;
+mod scoring;
+mod shared;
 mod snapshot;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod waiting;
+mod workspace;
 
 pub use book::{Book, Observation, RunState, Taken, View, Violation};
+pub use builder::{ProfileBuilder, ProfileError};
+pub use bundled::{Bundled, BundledPlugin};
 pub use calculate::calculate;
 pub use decision::{Action, CycleError, Decision, Explanation, PluginScore, PodReport, Rejections};
+pub use event::{Event, EventKind, Hint};
 pub use gate::{Gate, Waiting, gate};
-pub use identity::{Namespace, PodName, PodUid, RunName, RunUid, RuntimeName, WorkspaceName};
+pub use identity::{
+    GroupKey, Namespace, PodName, PodUid, ProfileName, RunName, RunUid, RuntimeName, WorkspaceName,
+};
 pub use occupancy::{Hold, Occupancy, Origin};
+pub use placing::{
+    Bind, Binding, Intent, Permission, Permit, Placement, PostBind, PreBind, Question, bind,
+    post_bind, pre_bind,
+};
 pub use plugin::{
     Admission, Attempt, Broken, Check, Filter, Invalid, PreFilter, PrepareError, Prepared, Reason,
-    Refused, Reserve, Score, Scored, Scorer, Verdict,
+    Refused, Reserve, Score, Scored, Scorer, Scoring, Verdict,
 };
 pub use pod::{HEARTBEAT_LIMIT, Heartbeat, Place, Pod};
-pub use profile::{Profile, ProfileBuilder, ProfileError};
+pub use post_filter::{Nomination, PostFilter, Trial, Victim};
+pub use profile::{Point, Profile};
+pub use queueing::{Admittance, Held, PreEnqueue, QueueSort, Splitter};
 pub use reserve::{ReserveError, reserve, unreserve};
+pub use room::{Permitted, Waiter, WaitingRoom, permit};
 pub use run::{Labels, Placeable, Run};
-pub use snapshot::{PodState, Snapshot};
+pub use snapshot::{Nominated, PodState, Snapshot};
+pub use workspace::Workspace;

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use kruntimes_core::quantity::Quantity;
 use kruntimes_core::resources::{self, Amounts};
+use serde::{Deserialize, Serialize};
 
 use crate::identity::{PodName, PodUid, RunUid};
 use crate::run::Run;
+use crate::shared;
 
 /// How a hold is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Origin {
     /// The Run was seen active on the Pod.
     Observed,
@@ -20,13 +22,16 @@ pub enum Origin {
 }
 
 /// One Run that holds capacity of one Pod.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Hold {
     /// The Run as it was when it was reserved or last observed (S-90).
+    #[serde(with = "shared")]
     pub run: Arc<Run>,
     /// The Pod.
     pub pod: PodName,
     /// The Pod's UID, where the Run records it; otherwise the name decides (S-13).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_uid: Option<PodUid>,
     /// How it is known.
     pub origin: Origin,
@@ -43,6 +48,11 @@ impl Occupancy {
     /// Returns the holds by Run UID.
     pub fn holds(&self) -> impl Iterator<Item = &Hold> {
         self.holds.values().map(AsRef::as_ref)
+    }
+
+    /// Tells whether a Run is among the holds.
+    pub fn has(&self, run: &RunUid) -> bool {
+        self.holds.contains_key(run)
     }
 
     /// Returns the sum of all requests.

@@ -1,15 +1,16 @@
 //! What a plugin implements.
 //!
-//! A plugin is an ordinary type that implements one or more of [`PreFilter`],
-//! [`Filter`], [`Score`] and [`Reserve`]. What it learns about one Run it puts
-//! into the value its prepare step returns; that value is asked once per Pod
-//! and dropped at the end of the cycle (S-151). Plugins see the snapshot by
-//! shared reference only.
+//! A plugin is an ordinary type that implements one or more of the traits of
+//! the table in the crate documentation; those of a cycle are here. What it
+//! learns about one Run it puts into the value its prepare step returns; that
+//! value is asked once per Pod and dropped at the end of the cycle (S-151).
+//! Plugins see the snapshot by shared reference only.
 
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
+use crate::event::{Event, EventKind, Hint};
 use crate::identity::PodName;
 use crate::run::Run;
 use crate::snapshot::{PodState, Snapshot};
@@ -96,6 +97,8 @@ pub enum PrepareError {
 pub enum Admission {
     /// Every Pod may be asked.
     All,
+    /// Every Pod may be asked, and the filter of the same plugin has nothing to say about the Run.
+    Skip,
     /// Only these Pods; the others are rejected for the reason. Several plugins intersect.
     Only {
         /// Pods that may be asked.
@@ -121,6 +124,18 @@ pub trait PreFilter: Send + Sync {
     ///
     /// Returns an error when the Run can never be placed or the plugin is broken.
     fn admit(&self, snapshot: &Snapshot, run: &Run) -> Result<Admission, PrepareError>;
+
+    /// Declares the kinds of events that can make a Run schedulable that this plugin rejected (S-163).
+    fn events(&self) -> &'static [EventKind] {
+        &EventKind::ALL
+    }
+
+    /// Tells whether one event of a declared kind can help a Run that this plugin rejected.
+    ///
+    /// Asked only about events of the Run's own pool or workspace.
+    fn hint(&self, _event: &Event<'_>, _run: &Run) -> Hint {
+        Hint::Wake
+    }
 }
 
 /// What a filter says about one Pod.
@@ -169,6 +184,18 @@ pub trait Filter: Send + Sync {
     fn explain(&self, _snapshot: &Snapshot, _run: &Run) -> Option<&'static str> {
         None
     }
+
+    /// Declares the kinds of events that can make a Run schedulable that this plugin rejected (S-163).
+    fn events(&self) -> &'static [EventKind] {
+        &EventKind::ALL
+    }
+
+    /// Tells whether one event of a declared kind can help a Run that this plugin rejected.
+    ///
+    /// Asked only about events of the Run's own pool or workspace.
+    fn hint(&self, _event: &Event<'_>, _run: &Run) -> Hint {
+        Hint::Wake
+    }
 }
 
 /// A candidate and its score.
@@ -180,8 +207,26 @@ pub struct Scored {
     pub score: i64,
 }
 
+/// Whether a score plugin has anything to say about a Run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scoring {
+    /// Every candidate is scored.
+    Each,
+    /// The plugin adds nothing to any total.
+    Skip,
+}
+
 /// A score plugin prepared for one cycle.
 pub trait Scorer {
+    /// Looks at the candidates once, after all filters and before any score (PreScore).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the plugin is broken; the cycle is repeated.
+    fn pre_score(&mut self, _candidates: &[&PodState]) -> Result<Scoring, Broken> {
+        Ok(Scoring::Each)
+    }
+
     /// Scores one candidate.
     ///
     /// # Errors

@@ -5,15 +5,17 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kruntimes_core::duration::Duration;
 use kruntimes_core::resources::{self, Amounts};
+use serde::{Deserialize, Serialize};
 
 use crate::identity::{PodName, PodUid};
 use crate::run::Labels;
+use crate::shared;
 
 /// Age from which a heartbeat is stale unless configured otherwise.
 pub const HEARTBEAT_LIMIT: Duration = Duration::from_secs(15);
 
 /// Sign of life of a place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Heartbeat {
     /// The place gives no signs of life and needs none.
     Unneeded,
@@ -65,15 +67,17 @@ pub trait Place {
 }
 
 /// A Runtime Pod as plugins see it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pod {
     /// Name within the namespace.
     pub name: PodName,
     /// Identity that is never used again.
     pub uid: PodUid,
     /// Labels.
+    #[serde(with = "shared")]
     pub labels: Arc<Labels>,
     /// What it offers.
+    #[serde(with = "shared")]
     pub capacity: Arc<Amounts>,
     /// Whether it runs, is ready and is not being deleted.
     pub ready: bool,

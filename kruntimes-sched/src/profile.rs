@@ -1,16 +1,29 @@
-//! Which plugins a cycle asks, in which order and with which weights.
+//! Which plugins a scheduler asks, in which order and with which weights.
 
-use std::collections::BTreeSet;
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
+use crate::builder::ProfileBuilder;
+use crate::bundled::{Bundled, BundledPlugin};
+use crate::calculate::guarded;
+use crate::decision::CycleError;
+use crate::event::{Event, EventKind, Hint};
+use crate::placing::{Bind, Permit, PostBind, PreBind};
 use crate::plugin::{Filter, PreFilter, Reason, Reserve, Score};
+use crate::post_filter::PostFilter;
+use crate::queueing::{Admittance, Held, PreEnqueue, QueueSort, Splitter, by_age, by_priority};
+use crate::run::Run;
 
 /// A plugin with what was read from it once, when the profile was built.
 pub(crate) struct Entry<P: ?Sized> {
     pub(crate) name: &'static str,
     pub(crate) reasons: &'static [Reason],
+    pub(crate) events: &'static [EventKind],
     pub(crate) weight: i64,
+    pub(crate) bundled: Option<Bundled>,
     pub(crate) plugin: Arc<P>,
 }
 
@@ -19,68 +32,68 @@ impl<P: ?Sized> Clone for Entry<P> {
         Self {
             name: self.name,
             reasons: self.reasons,
+            events: self.events,
             weight: self.weight,
+            bundled: self.bundled.clone(),
             plugin: Arc::clone(&self.plugin),
         }
     }
 }
 
 impl<P: ?Sized> Entry<P> {
-    fn new(name: &'static str, reasons: &'static [Reason], plugin: Arc<P>) -> Self {
-        Self {
-            name,
-            reasons,
-            weight: 1,
-            plugin,
-        }
-    }
-
     pub(crate) fn declares(&self, reason: &str) -> bool {
         self.reasons.iter().any(|declared| declared.name == reason)
     }
 }
 
-/// An ordered list of plugins per extension point, validated once (S-148, S-149).
-#[derive(Clone)]
-pub struct Profile {
-    pub(crate) pre_filters: Vec<Entry<dyn PreFilter>>,
-    pub(crate) filters: Vec<Entry<dyn Filter>>,
-    pub(crate) scores: Vec<Entry<dyn Score>>,
-    pub(crate) reserves: Vec<Entry<dyn Reserve>>,
-    pub(crate) explain: bool,
+/// A place in the life of a Run where plugins are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Point {
+    /// The order of waiting Runs.
+    QueueSort,
+    /// Before a Run enters the queue.
+    PreEnqueue,
+    /// Once per cycle.
+    PreFilter,
+    /// Per Pod.
+    Filter,
+    /// When no candidate is left.
+    PostFilter,
+    /// Per candidate.
+    Score,
+    /// After the choice.
+    Reserve,
+    /// After the reserve.
+    Permit,
+    /// Before the write.
+    PreBind,
+    /// The write.
+    Bind,
+    /// After the write.
+    PostBind,
+    /// Before a batch is ordered.
+    Splitter,
 }
 
-/// Why a profile cannot be built.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ProfileError {
-    /// A plugin to be removed, moved or reweighted is not in the profile.
-    #[error("unknown plugin \"{0}\"")]
-    UnknownPlugin(String),
-    /// Two plugins of one extension point have the same name.
-    #[error("duplicate plugin \"{0}\"")]
-    DuplicatePlugin(String),
-    /// A score plugin has a weight that is not positive.
-    #[error("initialize score plugin: invalid weight {0}")]
-    InvalidWeight(i64),
-    /// A plugin declares the same reason twice.
-    #[error("plugin \"{plugin}\" declares the reason \"{reason}\" twice")]
-    DuplicateReason {
-        /// The plugin.
-        plugin: &'static str,
-        /// The reason.
-        reason: &'static str,
-    },
-    /// A message template uses something other than `{runtime}` and `{workspace}`.
-    #[error(
-        "the message of reason \"{reason}\" of plugin \"{plugin}\" uses an unknown placeholder"
-    )]
-    UnknownPlaceholder {
-        /// The plugin.
-        plugin: &'static str,
-        /// The reason.
-        reason: &'static str,
-    },
+/// An ordered list of plugins per extension point, validated once (S-148, S-149).
+///
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct Profile {
+    pub(crate) queue_sort: Vec<Entry<dyn QueueSort>>,
+    pub(crate) pre_enqueues: Vec<Entry<dyn PreEnqueue>>,
+    pub(crate) pre_filters: Vec<Entry<dyn PreFilter>>,
+    pub(crate) filters: Vec<Entry<dyn Filter>>,
+    pub(crate) post_filters: Vec<Entry<dyn PostFilter>>,
+    pub(crate) scores: Vec<Entry<dyn Score>>,
+    pub(crate) reserves: Vec<Entry<dyn Reserve>>,
+    pub(crate) permits: Vec<Entry<dyn Permit>>,
+    pub(crate) pre_binds: Vec<Entry<dyn PreBind>>,
+    pub(crate) binds: Vec<Entry<dyn Bind>>,
+    pub(crate) post_binds: Vec<Entry<dyn PostBind>>,
+    pub(crate) splitter: Vec<Entry<dyn Splitter>>,
+    pub(crate) explain: bool,
+    pub(crate) percentage: Option<u8>,
 }
 
 impl Profile {
@@ -88,16 +101,12 @@ impl Profile {
     ///
     /// [`crate::plugins::standard`] starts from the default plugins.
     pub fn builder() -> ProfileBuilder {
-        ProfileBuilder {
-            profile: Self {
-                pre_filters: Vec::new(),
-                filters: Vec::new(),
-                scores: Vec::new(),
-                reserves: Vec::new(),
-                explain: true,
-            },
-            error: None,
-        }
+        ProfileBuilder::default()
+    }
+
+    /// Goes on from this profile.
+    pub fn to_builder(&self) -> ProfileBuilder {
+        ProfileBuilder::from(self.clone())
     }
 
     /// Returns the names of the filters, in order.
@@ -109,6 +118,144 @@ impl Profile {
     pub fn scores(&self) -> impl Iterator<Item = (&'static str, i64)> {
         self.scores.iter().map(|entry| (entry.name, entry.weight))
     }
+
+    /// Returns the percentage of Pods at which the search for candidates ends; all when absent (S-164).
+    pub fn percentage(&self) -> Option<u8> {
+        self.percentage
+    }
+
+    /// Returns the plugins that a cycle asks, if all of them come with this crate.
+    ///
+    /// An implementation that knows them by heart may decide faster; its
+    /// decisions must be those of [`crate::calculate`].
+    pub fn bundled(&self) -> Option<Vec<BundledPlugin>> {
+        fn all<P: ?Sized>(point: Point, entries: &[Entry<P>]) -> Option<Vec<BundledPlugin>> {
+            let known = entries.iter().map(|entry| {
+                Some(BundledPlugin {
+                    point,
+                    weight: entry.weight,
+                    plugin: entry.bundled.clone()?,
+                })
+            });
+            known.collect()
+        }
+        let points = [
+            all(Point::PreFilter, &self.pre_filters)?,
+            all(Point::Filter, &self.filters)?,
+            all(Point::PostFilter, &self.post_filters)?,
+            all(Point::Score, &self.scores)?,
+            all(Point::Reserve, &self.reserves)?,
+        ];
+        Some(points.into_iter().flatten().collect())
+    }
+
+    /// Tells whether any plugin listens to events of a kind (S-163).
+    pub fn listens_to(&self, kind: EventKind) -> bool {
+        let (held, pre) = (self.pre_enqueues.iter(), self.pre_filters.iter());
+        let lists = (held.map(|entry| entry.events))
+            .chain(pre.map(|entry| entry.events))
+            .chain(self.filters.iter().map(|entry| entry.events));
+        lists.into_iter().any(|events| events.contains(&kind))
+    }
+
+    /// Tells whether an event is worth a cycle for a waiting Run.
+    ///
+    /// `rejected_by` names the plugins that rejected or hold the Run; only they
+    /// are asked. Without a name, as after a cycle over an empty pool, every
+    /// plugin is. A plugin that panics is taken to say yes.
+    pub fn wakes(&self, event: &Event<'_>, run: &Run, rejected_by: &[&str]) -> bool {
+        fn any<P: ?Sized>(
+            entries: &[Entry<P>],
+            kind: EventKind,
+            rejected_by: &[&str],
+            hint: impl Fn(&P) -> Hint,
+        ) -> bool {
+            let asked = entries.iter().filter(|entry| {
+                entry.events.contains(&kind)
+                    && (rejected_by.is_empty() || rejected_by.contains(&entry.name))
+            });
+            asked
+                .into_iter()
+                .any(|entry| guarded(entry.name, || hint(&entry.plugin)) != Ok(Hint::Skip))
+        }
+        let kind = event.kind();
+        event.concerns(run)
+            && (any(&self.pre_enqueues, kind, rejected_by, |p| {
+                p.hint(event, run)
+            }) || any(&self.pre_filters, kind, rejected_by, |p| p.hint(event, run))
+                || any(&self.filters, kind, rejected_by, |p| p.hint(event, run)))
+    }
+
+    /// Returns the kinds of events that can help a Run that these plugins rejected.
+    pub fn events_of(&self, rejected_by: &[&str]) -> Vec<EventKind> {
+        fn of<P: ?Sized>(entries: &[Entry<P>], rejected_by: &[&str], kinds: &mut Vec<EventKind>) {
+            let asked = entries
+                .iter()
+                .filter(|e| rejected_by.is_empty() || rejected_by.contains(&e.name));
+            kinds.extend(asked.flat_map(|entry| entry.events));
+        }
+        let mut kinds = Vec::new();
+        of(&self.pre_enqueues, rejected_by, &mut kinds);
+        of(&self.pre_filters, rejected_by, &mut kinds);
+        of(&self.filters, rejected_by, &mut kinds);
+        kinds.sort_unstable();
+        kinds.dedup();
+        kinds
+    }
+
+    /// Returns who holds a Run back from the queue, if anybody does.
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin that panicked or gave an undeclared reason.
+    pub fn held(&self, run: &Run, now: Timestamp) -> Result<Option<Held>, CycleError> {
+        for entry in &self.pre_enqueues {
+            let plugin = entry.name;
+            match guarded(plugin, || entry.plugin.admit(run, now))? {
+                Admittance::Admit => {}
+                Admittance::Hold(reason) if entry.declares(reason) => {
+                    return Ok(Some(Held { plugin, reason }));
+                }
+                Admittance::Hold(reason) => {
+                    return Err(CycleError::UndeclaredReason { plugin, reason });
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Says which of two waiting Runs goes first; never equal for different UIDs.
+    pub fn compare(&self, a: &Run, b: &Run, now: Timestamp) -> Ordering {
+        let Some(entry) = self.queue_sort.first() else {
+            return by_priority(a, b);
+        };
+        guarded(entry.name, || entry.plugin.compare(a, b, now)).map_or_else(
+            |_| by_priority(a, b),
+            |order| order.then_with(|| by_age(a, b)),
+        )
+    }
+
+    /// Puts waiting Runs into the order of the queue.
+    ///
+    /// If the plugin panics or contradicts itself, the default order holds.
+    pub fn sort(&self, runs: &mut [Arc<Run>], now: Timestamp) {
+        let mut sorted = runs.to_vec();
+        let done = guarded("QueueSort", || {
+            sorted.sort_by(|a, b| self.compare(a, b, now));
+        });
+        if done.is_err() {
+            sorted = runs.to_vec();
+            sorted.sort_by(|a, b| by_priority(a, b));
+        }
+        runs.clone_from_slice(&sorted);
+    }
+
+    /// Returns the number of candidates at which the search among `pods` ends (S-164).
+    pub(crate) fn candidates_of(&self, pods: usize) -> usize {
+        self.percentage.map_or(pods, |percentage| {
+            pods.saturating_mul(usize::from(percentage)).div_ceil(100)
+        })
+    }
 }
 
 impl fmt::Debug for Profile {
@@ -119,177 +266,4 @@ impl fmt::Debug for Profile {
             .field("explain", &self.explain)
             .finish_non_exhaustive()
     }
-}
-
-/// Collects the plugins of a [`Profile`]. Mistakes are reported by [`ProfileBuilder::build`].
-#[derive(Clone, Debug)]
-pub struct ProfileBuilder {
-    profile: Profile,
-    error: Option<ProfileError>,
-}
-
-impl ProfileBuilder {
-    /// Adds a plugin that judges a Run before any Pod is looked at.
-    pub fn pre_filter(mut self, plugin: impl PreFilter + 'static) -> Self {
-        let (name, reasons) = (plugin.name(), plugin.reasons());
-        let entry = Entry::<dyn PreFilter>::new(name, reasons, Arc::new(plugin));
-        self.profile.pre_filters.push(entry);
-        self
-    }
-
-    /// Adds a filter after the others.
-    pub fn filter(mut self, plugin: impl Filter + 'static) -> Self {
-        self.profile.filters.push(filter_entry(plugin));
-        self
-    }
-
-    /// Adds a filter before the named one.
-    pub fn filter_before(mut self, other: &str, plugin: impl Filter + 'static) -> Self {
-        let found = self.profile.filters.iter().position(|e| e.name == other);
-        match found {
-            Some(at) => self.profile.filters.insert(at, filter_entry(plugin)),
-            None => self.unknown(other),
-        }
-        self
-    }
-
-    /// Puts a filter in the place of the named one.
-    pub fn replace_filter(mut self, other: &str, plugin: impl Filter + 'static) -> Self {
-        let found = self.profile.filters.iter().position(|e| e.name == other);
-        match found {
-            Some(at) => self.profile.filters[at] = filter_entry(plugin),
-            None => self.unknown(other),
-        }
-        self
-    }
-
-    /// Adds a score plugin after the others.
-    pub fn score(mut self, weight: i64, plugin: impl Score + 'static) -> Self {
-        self.profile.scores.push(score_entry(weight, plugin));
-        self
-    }
-
-    /// Puts a score plugin in the place of the named one.
-    pub fn replace_score(mut self, other: &str, weight: i64, plugin: impl Score + 'static) -> Self {
-        let found = self.profile.scores.iter().position(|e| e.name == other);
-        match found {
-            Some(at) => self.profile.scores[at] = score_entry(weight, plugin),
-            None => self.unknown(other),
-        }
-        self
-    }
-
-    /// Gives the named score plugin another weight.
-    pub fn reweight(mut self, name: &str, weight: i64) -> Self {
-        match self.profile.scores.iter_mut().find(|e| e.name == name) {
-            Some(entry) => entry.weight = weight,
-            None => self.unknown(name),
-        }
-        self
-    }
-
-    /// Adds a plugin that takes something along with the place.
-    pub fn reserve(mut self, plugin: impl Reserve + 'static) -> Self {
-        let name = plugin.name();
-        let entry = Entry::<dyn Reserve>::new(name, &[], Arc::new(plugin));
-        self.profile.reserves.push(entry);
-        self
-    }
-
-    /// Removes the named plugin from every extension point.
-    pub fn remove(mut self, name: &str) -> Self {
-        fn drop_from<P: ?Sized>(entries: &mut Vec<Entry<P>>, name: &str) -> bool {
-            let before = entries.len();
-            entries.retain(|entry| entry.name != name);
-            entries.len() < before
-        }
-        let profile = &mut self.profile;
-        let removed = [
-            drop_from(&mut profile.pre_filters, name),
-            drop_from(&mut profile.filters, name),
-            drop_from(&mut profile.scores, name),
-            drop_from(&mut profile.reserves, name),
-        ];
-        if !removed.contains(&true) {
-            self.unknown(name);
-        }
-        self
-    }
-
-    /// Says whether decisions carry an explanation; they do unless told otherwise.
-    pub fn explain(mut self, explain: bool) -> Self {
-        self.profile.explain = explain;
-        self
-    }
-
-    /// Checks the profile.
-    ///
-    /// # Errors
-    ///
-    /// Returns the first mistake, so that none is found by the first Run (S-149).
-    pub fn build(self) -> Result<Profile, ProfileError> {
-        if let Some(error) = self.error {
-            return Err(error);
-        }
-        let profile = self.profile;
-        check_names(&profile.pre_filters)?;
-        check_names(&profile.filters)?;
-        check_names(&profile.scores)?;
-        check_names(&profile.reserves)?;
-        for entry in &profile.pre_filters {
-            check_reasons(entry.name, entry.reasons)?;
-        }
-        for entry in &profile.filters {
-            check_reasons(entry.name, entry.reasons)?;
-        }
-        match profile.scores.iter().find(|entry| entry.weight <= 0) {
-            Some(entry) => Err(ProfileError::InvalidWeight(entry.weight)),
-            None => Ok(profile),
-        }
-    }
-
-    fn unknown(&mut self, name: &str) {
-        self.error
-            .get_or_insert_with(|| ProfileError::UnknownPlugin(name.to_owned()));
-    }
-}
-
-fn filter_entry(plugin: impl Filter + 'static) -> Entry<dyn Filter> {
-    let (name, reasons) = (plugin.name(), plugin.reasons());
-    Entry::<dyn Filter>::new(name, reasons, Arc::new(plugin))
-}
-
-fn score_entry(weight: i64, plugin: impl Score + 'static) -> Entry<dyn Score> {
-    let name = plugin.name();
-    Entry {
-        weight,
-        ..Entry::<dyn Score>::new(name, &[], Arc::new(plugin))
-    }
-}
-
-fn check_names<P: ?Sized>(entries: &[Entry<P>]) -> Result<(), ProfileError> {
-    let mut seen = BTreeSet::new();
-    match entries.iter().find(|entry| !seen.insert(entry.name)) {
-        Some(entry) => Err(ProfileError::DuplicatePlugin(entry.name.to_owned())),
-        None => Ok(()),
-    }
-}
-
-fn check_reasons(plugin: &'static str, reasons: &'static [Reason]) -> Result<(), ProfileError> {
-    let mut seen = BTreeSet::new();
-    for declared in reasons {
-        let reason = declared.name;
-        if !seen.insert(reason) {
-            return Err(ProfileError::DuplicateReason { plugin, reason });
-        }
-        let rest = declared.message.unwrap_or_default();
-        if rest
-            .replace("{runtime}", "")
-            .replace("{workspace}", "")
-            .contains(['{', '}'])
-        {
-            return Err(ProfileError::UnknownPlaceholder { plugin, reason });
-        }
-    }
-    Ok(())
 }

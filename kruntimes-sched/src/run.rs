@@ -7,8 +7,10 @@ use jiff::Timestamp;
 use kruntimes_core::api::Affinity;
 use kruntimes_core::quantity::Quantity;
 use kruntimes_core::resources::{Amounts, RUNS};
+use serde::{Deserialize, Serialize};
 
-use crate::identity::{Namespace, RunName, RunUid, RuntimeName, WorkspaceName};
+use crate::identity::{GroupKey, Namespace, RunName, RunUid, RuntimeName, WorkspaceName};
+use crate::shared;
 
 /// Label keys and values.
 pub type Labels = BTreeMap<String, String>;
@@ -74,7 +76,8 @@ pub trait Placeable {
 }
 
 /// A Run as plugins see it: every field judged and converted once.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Run {
     /// Namespace.
     pub namespace: Namespace,
@@ -85,23 +88,33 @@ pub struct Run {
     /// Pool it wants.
     pub runtime: RuntimeName,
     /// Labels that selectors of others see.
+    #[serde(with = "shared")]
     pub labels: Arc<Labels>,
     /// What it holds while it is active.
+    #[serde(with = "shared")]
     pub request: Arc<Amounts>,
     /// Affinity towards other Runs.
+    #[serde(
+        default,
+        with = "shared::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub affinity: Option<Arc<Affinity>>,
     /// Workspace it must be placed with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<WorkspaceName>,
     /// Whether it tolerates no neighbour on its place.
     pub exclusive: bool,
     /// Attempt, counting from one.
     pub attempt: i32,
     /// When it came into being.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created: Option<Timestamp>,
     /// Larger goes first.
     pub priority: i32,
     /// Runs with the same key are placed all or none.
-    pub group: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupKey>,
 }
 
 impl Run {
@@ -143,7 +156,7 @@ impl Run {
             attempt: item.attempt(),
             created: item.created(),
             priority: item.priority(),
-            group: item.group().map(Arc::from),
+            group: item.group().map(GroupKey::from),
         }
     }
 }

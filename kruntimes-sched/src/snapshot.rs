@@ -1,13 +1,18 @@
 //! The frozen input of one cycle.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::book::View;
-use crate::identity::PodName;
+use crate::identity::{PodName, RunUid};
 use crate::occupancy::Occupancy;
 use crate::pod::Pod;
+use crate::run::Run;
+use crate::shared;
+use crate::workspace::Workspace;
 
 /// One Pod of the pool and what it holds.
 #[derive(Clone, Debug)]
@@ -18,6 +23,16 @@ pub struct PodState {
     pub occupancy: Arc<Occupancy>,
 }
 
+/// A waiting Run for which a place is being freed (S-165).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Nominated {
+    /// The Run.
+    #[serde(with = "shared")]
+    pub run: Arc<Run>,
+    /// The Pod it was nominated for.
+    pub pod: PodName,
+}
+
 /// Everything a cycle may look at (S-32). Nothing in it changes (S-37).
 #[derive(Clone, Debug)]
 pub struct Snapshot {
@@ -25,6 +40,8 @@ pub struct Snapshot {
     pods: Vec<PodState>,
     view: View,
     runtime_exists: bool,
+    workspace: Option<Arc<Workspace>>,
+    nominated: Arc<[Nominated]>,
 }
 
 impl Snapshot {
@@ -51,6 +68,8 @@ impl Snapshot {
             pods,
             view,
             runtime_exists: true,
+            workspace: None,
+            nominated: Arc::default(),
         }
     }
 
@@ -58,6 +77,29 @@ impl Snapshot {
     pub fn runtime_exists(mut self, exists: bool) -> Self {
         self.runtime_exists = exists;
         self
+    }
+
+    /// Adds the workspace that the Run references; without it, the workspace does not exist (S-32).
+    pub fn with_workspace(mut self, workspace: impl Into<Option<Arc<Workspace>>>) -> Self {
+        self.workspace = workspace.into();
+        self
+    }
+
+    /// Adds the waiting Runs for which places are being freed.
+    pub fn with_nominated(mut self, nominated: impl Into<Arc<[Nominated]>>) -> Self {
+        self.nominated = nominated.into();
+        self
+    }
+
+    /// Returns the snapshot as it would be without some Runs.
+    pub(crate) fn without(&self, runs: &BTreeSet<RunUid>) -> Self {
+        let pods = self.pods.iter().map(|state| Arc::clone(&state.pod));
+        Self {
+            workspace: self.workspace.clone(),
+            nominated: Arc::clone(&self.nominated),
+            runtime_exists: self.runtime_exists,
+            ..Self::new(self.now, pods, self.view.without(runs))
+        }
     }
 
     /// Returns the instant of the snapshot.
@@ -86,5 +128,15 @@ impl Snapshot {
     /// Tells whether the pool's own object exists.
     pub fn has_runtime(&self) -> bool {
         self.runtime_exists
+    }
+
+    /// Returns the referenced workspace, if it exists.
+    pub fn workspace(&self) -> Option<&Workspace> {
+        self.workspace.as_deref()
+    }
+
+    /// Returns the waiting Runs for which places are being freed.
+    pub fn nominated(&self) -> &[Nominated] {
+        &self.nominated
     }
 }

@@ -15,7 +15,9 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kruntimes_core::api::Affinity;
+use kruntimes_core::api::{Affinity, RunAffinity, RunAffinityTerm, WeightedRunAffinityTerm};
+use kruntimes_core::keys::TOPOLOGY_RUNTIME_POD;
+use kruntimes_core::label::LabelSelector;
 use kruntimes_core::quantity::Quantity;
 use kruntimes_core::resources::Amounts;
 
@@ -26,7 +28,8 @@ use crate::identity::{Namespace, PodUid};
 use crate::pod::{Heartbeat, Pod};
 use crate::profile::Profile;
 use crate::run::{Labels, Run};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Nominated, Snapshot};
+use crate::workspace::Workspace;
 
 /// Namespace of everything made here.
 pub const NAMESPACE: &str = "default";
@@ -100,6 +103,62 @@ impl RunBuilder {
         self
     }
 
+    /// Must be where a Run with this label is.
+    pub fn near(mut self, key: &str, value: &str) -> Self {
+        self.towards().required.push(term(key, value));
+        self
+    }
+
+    /// Must not be where a Run with this label is.
+    pub fn far_from(mut self, key: &str, value: &str) -> Self {
+        self.away().required.push(term(key, value));
+        self
+    }
+
+    /// Prefers to be where a Run with this label is.
+    pub fn likes(mut self, weight: i32, key: &str, value: &str) -> Self {
+        self.towards().preferred.push(weighted(weight, key, value));
+        self
+    }
+
+    /// Prefers to be where no Run with this label is.
+    pub fn dislikes(mut self, weight: i32, key: &str, value: &str) -> Self {
+        self.away().preferred.push(weighted(weight, key, value));
+        self
+    }
+
+    /// Goes before Runs of lower priority.
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.0.priority = priority;
+        self
+    }
+
+    /// Came into being at this second since the epoch.
+    ///
+    /// # Panics
+    ///
+    /// Panics when there is no such second: tests use seconds that exist.
+    pub fn created(mut self, second: i64) -> Self {
+        self.0.created = Some(at(second));
+        self
+    }
+
+    /// Is placed with its group or not at all.
+    pub fn group(mut self, group: &str) -> Self {
+        self.0.group = Some(group.into());
+        self
+    }
+
+    fn towards(&mut self) -> &mut RunAffinity {
+        let affinity = self.0.affinity.get_or_insert_default();
+        Arc::make_mut(affinity).run_affinity.get_or_insert_default()
+    }
+
+    fn away(&mut self) -> &mut RunAffinity {
+        let affinity = Arc::make_mut(self.0.affinity.get_or_insert_default());
+        affinity.run_anti_affinity.get_or_insert_default()
+    }
+
     /// Finishes the Run.
     pub fn build(self) -> Run {
         self.0
@@ -109,6 +168,33 @@ impl RunBuilder {
     pub fn shared(self) -> Arc<Run> {
         Arc::new(self.0)
     }
+}
+
+/// Makes the affinity term that selects one label.
+pub fn term(key: &str, value: &str) -> RunAffinityTerm {
+    RunAffinityTerm {
+        label_selector: Some(LabelSelector {
+            match_labels: [(key.to_owned(), value.to_owned())].into(),
+            ..LabelSelector::default()
+        }),
+        topology_key: TOPOLOGY_RUNTIME_POD.to_owned(),
+    }
+}
+
+fn weighted(weight: i32, key: &str, value: &str) -> WeightedRunAffinityTerm {
+    WeightedRunAffinityTerm {
+        weight,
+        run_affinity_term: term(key, value),
+    }
+}
+
+/// Returns an instant by its second since the epoch.
+///
+/// # Panics
+///
+/// Panics when there is no such second: tests use seconds that exist.
+pub fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).expect("a test uses seconds that exist")
 }
 
 /// Starts a ready Pod with the UID `<name>-uid` and the implied capacity.
@@ -182,6 +268,8 @@ pub fn a_snapshot() -> SnapshotBuilder {
         now: Timestamp::UNIX_EPOCH,
         pods: Vec::new(),
         runtime_exists: true,
+        workspace: None,
+        nominated: Vec::new(),
     }
 }
 
@@ -191,6 +279,8 @@ pub struct SnapshotBuilder {
     now: Timestamp,
     pods: Vec<PodBuilder>,
     runtime_exists: bool,
+    workspace: Option<Arc<Workspace>>,
+    nominated: Vec<Nominated>,
 }
 
 impl SnapshotBuilder {
@@ -206,13 +296,28 @@ impl SnapshotBuilder {
     ///
     /// Panics when there is no such second: tests use seconds that exist.
     pub fn at(mut self, second: i64) -> Self {
-        self.now = Timestamp::from_second(second).expect("a test uses seconds that exist");
+        self.now = at(second);
         self
     }
 
     /// Has no object of the Runtime's name.
     pub fn without_runtime(mut self) -> Self {
         self.runtime_exists = false;
+        self
+    }
+
+    /// Knows the workspace that Runs reference.
+    pub fn workspace(mut self, workspace: Workspace) -> Self {
+        self.workspace = Some(Arc::new(workspace));
+        self
+    }
+
+    /// Keeps room on a Pod for a Run that waits.
+    pub fn nominates(mut self, run: RunBuilder, pod: &str) -> Self {
+        self.nominated.push(Nominated {
+            run: run.shared(),
+            pod: pod.into(),
+        });
         self
     }
 
@@ -235,7 +340,10 @@ impl SnapshotBuilder {
     /// Finishes the snapshot with what another book knows.
     pub fn build_from(&self, book: &Book) -> Snapshot {
         let pods = self.pods.iter().map(|builder| builder.pod.clone());
-        Snapshot::new(self.now, pods, book.view(NAMESPACE)).runtime_exists(self.runtime_exists)
+        Snapshot::new(self.now, pods, book.view(NAMESPACE))
+            .runtime_exists(self.runtime_exists)
+            .with_workspace(self.workspace.clone())
+            .with_nominated(self.nominated.clone())
     }
 
     /// Decides where a Run goes.

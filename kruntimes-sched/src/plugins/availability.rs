@@ -2,7 +2,10 @@
 
 use jiff::Timestamp;
 use kruntimes_core::duration::Duration;
+use kruntimes_core::resources;
+use serde::{Deserialize, Serialize};
 
+use crate::event::EventKind;
 use crate::plugin::{Attempt, Filter, PrepareError, Prepared, Reason, Refused, Reserve, Verdict};
 use crate::pod::{HEARTBEAT_LIMIT, Pod};
 use crate::run::Run;
@@ -16,9 +19,12 @@ const REASONS: &[Reason] = &[Reason::new(RUNTIME_POD_UNAVAILABLE)];
 /// Rejects Pods that are not ready, give no fresh sign of life, or have no room (S-52, S-54).
 ///
 /// The same test is repeated when the place is reserved (S-77).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct RuntimePodAvailability {
+    #[serde(rename = "heartbeatLimit")]
     limit: Duration,
+    count_nominated: bool,
 }
 
 impl Default for RuntimePodAvailability {
@@ -36,12 +42,50 @@ impl RuntimePodAvailability {
             } else {
                 HEARTBEAT_LIMIT
             },
+            count_nominated: false,
         }
+    }
+
+    /// Keeps the room free that is nominated to waiting Runs of higher priority (S-165).
+    pub fn counting_nominated(mut self) -> Self {
+        self.count_nominated = true;
+        self
+    }
+
+    /// Returns the age from which a heartbeat is stale.
+    pub fn heartbeat_limit(&self) -> Duration {
+        // A limit that was read from a file may say anything.
+        if self.limit.is_positive() {
+            self.limit
+        } else {
+            HEARTBEAT_LIMIT
+        }
+    }
+
+    /// Tells whether whoever is nominated for the Pod leaves room for the Run.
+    fn leaves_room(self, snapshot: &Snapshot, run: &Run, state: &PodState) -> bool {
+        if !self.count_nominated {
+            return true;
+        }
+        let ahead = snapshot.nominated().iter().filter(|nominated| {
+            nominated.pod == state.pod.name
+                && nominated.run.uid != run.uid
+                && nominated.run.priority > run.priority
+                && !state.occupancy.has(&nominated.run.uid)
+        });
+        let mut usage = state.occupancy.usage_without(&run.uid).into_owned();
+        for nominated in ahead {
+            if run.exclusive || nominated.run.exclusive {
+                return false;
+            }
+            resources::add(&mut usage, &nominated.run.request);
+        }
+        resources::fits(&run.request, &usage, &state.pod.capacity)
     }
 
     /// Tells whether a Pod is ready and gives fresh signs of life, whatever it holds.
     pub fn is_alive(&self, pod: &Pod, now: Timestamp) -> bool {
-        pod.ready && pod.heartbeat.is_fresh(now, self.limit)
+        pod.ready && pod.heartbeat.is_fresh(now, self.heartbeat_limit())
     }
 
     fn is_available(self, run: &Run, state: &PodState, now: Timestamp) -> bool {
@@ -64,12 +108,18 @@ impl Filter for RuntimePodAvailability {
         run: &'a Run,
     ) -> Result<Prepared<'a>, PrepareError> {
         Ok(Prepared::Check(Box::new(move |state| {
-            if self.is_available(run, state, snapshot.now()) {
+            if self.is_available(run, state, snapshot.now())
+                && self.leaves_room(snapshot, run, state)
+            {
                 Verdict::Fits
             } else {
                 Verdict::Rejects(RUNTIME_POD_UNAVAILABLE)
             }
         })))
+    }
+
+    fn events(&self) -> &'static [EventKind] {
+        &[EventKind::PodChanged, EventKind::CapacityReleased]
     }
 
     fn explain(&self, snapshot: &Snapshot, run: &Run) -> Option<&'static str> {

@@ -1,19 +1,26 @@
 //! The plugins that come with the scheduler, one file each.
 
 mod availability;
+mod gang;
 mod least_loaded;
-mod unsupported;
+mod preemption;
+mod preferred_run_affinity;
+mod run_affinity;
+mod term;
+mod workspace;
 
 pub use availability::{RUNTIME_POD_UNAVAILABLE, RuntimePodAvailability};
+pub use gang::Gang;
 pub use least_loaded::LeastLoaded;
-pub use unsupported::Unsupported;
+pub use preemption::Preemption;
+pub use preferred_run_affinity::{PreferredRunAffinity, by_maximum};
+pub use run_affinity::{RunAffinity, UNSATISFIED_RUN_AFFINITY, UNSATISFIED_RUN_ANTI_AFFINITY};
+pub use workspace::Workspace;
 
-use crate::profile::{Profile, ProfileBuilder};
+use crate::builder::ProfileBuilder;
+use crate::profile::Profile;
 
 /// Starts a profile from the default plugins in their default order (S-45).
-///
-/// Workspaces and affinity between Runs have no plugin yet; Runs that ask for
-/// them wait (see [`Unsupported`]).
 pub fn standard() -> ProfileBuilder {
     standard_with(RuntimePodAvailability::default())
 }
@@ -21,8 +28,11 @@ pub fn standard() -> ProfileBuilder {
 /// As [`standard`], with a configured availability test.
 pub fn standard_with(availability: RuntimePodAvailability) -> ProfileBuilder {
     Profile::builder()
-        .filter(Unsupported)
+        .filter(Workspace::default())
         .filter(availability)
+        .filter(RunAffinity)
+        .score(1, PreferredRunAffinity)
         .score(1, LeastLoaded)
         .reserve(availability)
+        .pre_bind(Workspace::default())
 }

@@ -1,11 +1,15 @@
 //! The scheduler's decisions and its book, item by item.
 
 #[cfg(test)]
+mod affinity;
+#[cfg(test)]
 mod availability;
 #[cfg(test)]
 mod book;
 #[cfg(test)]
 mod cycle;
+#[cfg(test)]
+mod events;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
@@ -14,3 +18,5 @@ mod least_loaded;
 mod profile;
 #[cfg(test)]
 mod waiting;
+#[cfg(test)]
+mod workspace;

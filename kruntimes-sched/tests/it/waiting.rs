@@ -1,6 +1,5 @@
 //! What Runs that wait are told (scheduler, section 13).
 
-use kruntimes_core::api::Affinity;
 use kruntimes_sched::plugins::standard;
 use kruntimes_sched::testing::{a_pod, a_run, a_snapshot, rejected, waits};
 use kruntimes_sched::{
@@ -66,20 +65,6 @@ fn s_47_every_rejected_pod_counts_once() {
     let decision = snapshot.decide(&a_run("r"), &standard().build().unwrap());
     let refused = rejected(&decision, "RuntimePodAvailability", "RuntimePodUnavailable");
     assert_eq!(refused, 2);
-}
-
-#[test]
-fn what_no_plugin_honours_makes_the_run_wait_even_without_pods() {
-    let profile = standard().build().unwrap();
-    for snapshot in [a_snapshot(), a_snapshot().pod(a_pod("p"))] {
-        let workspace = snapshot.decide(&a_run("r").workspace("w"), &profile);
-        let message = "waiting: spec.workspace is not supported by this scheduler";
-        assert_eq!(waits(&workspace), Some(("WorkspaceNotBound", message)));
-
-        let affinity = snapshot.decide(&a_run("r").affinity(Affinity::default()), &profile);
-        let message = "waiting: spec.affinity is not supported by this scheduler";
-        assert_eq!(waits(&affinity), Some(("UnsatisfiedRunAffinity", message)));
-    }
 }
 
 /// Rejects every Pod with the reason named by the Run's label `why`.

@@ -1,0 +1,158 @@
+//! The Workspace plugin (scheduler, sections 8.1, 12 and 13).
+
+use std::sync::Arc;
+
+use kruntimes_core::api::WorkspacePhase;
+use kruntimes_sched::plugins::standard;
+use kruntimes_sched::testing::{
+    SnapshotBuilder, a_pod, a_run, a_snapshot, rejected, waits, winner,
+};
+use kruntimes_sched::{Intent, Placement, Workspace, plugins, pre_bind};
+
+fn two_pods() -> SnapshotBuilder {
+    a_snapshot().pod(a_pod("a")).pod(a_pod("b"))
+}
+
+fn workspace() -> Workspace {
+    Workspace::new("w", "python")
+}
+
+#[test]
+fn s_48_the_first_row_that_applies_is_told() {
+    let deleting = Workspace {
+        deleting: true,
+        ..workspace().bound("a", "a-uid")
+    };
+    let without_uid = Workspace {
+        bound_pod_uid: None,
+        ..workspace().bound("a", "a-uid")
+    };
+    for (case, found, reason, condition, message) in [
+        (
+            "none",
+            None,
+            "WorkspaceNotFound",
+            "WorkspaceNotBound",
+            "waiting for referenced PersistentWorkspace \"w\" to exist",
+        ),
+        (
+            "of another name",
+            Some(Workspace::new("x", "python").bound("a", "a-uid")),
+            "WorkspaceNotFound",
+            "WorkspaceNotBound",
+            "waiting for referenced PersistentWorkspace \"w\" to exist",
+        ),
+        (
+            "mismatch before phase",
+            Some(Workspace::new("w", "bash").phase(WorkspacePhase::Lost)),
+            "WorkspaceRuntimeMismatch",
+            "WorkspaceNotBound",
+            "waiting for referenced PersistentWorkspace \"w\" to match runtime \"python\"",
+        ),
+        (
+            "lost",
+            Some(workspace().phase(WorkspacePhase::Lost)),
+            "WorkspaceLost",
+            "WorkspaceLost",
+            "waiting for referenced PersistentWorkspace \"w\" to be replaced after it was lost",
+        ),
+        (
+            "released",
+            Some(workspace().phase(WorkspacePhase::Released)),
+            "WorkspaceReleased",
+            "WorkspaceNotBound",
+            "referenced PersistentWorkspace \"w\" is being deleted",
+        ),
+        (
+            "bound but deleting",
+            Some(deleting),
+            "WorkspaceReleased",
+            "WorkspaceNotBound",
+            "referenced PersistentWorkspace \"w\" is being deleted",
+        ),
+        (
+            "pending",
+            Some(workspace()),
+            "WorkspaceUnbound",
+            "WorkspaceNotBound",
+            "waiting for referenced PersistentWorkspace \"w\" to bind",
+        ),
+        (
+            "bound to nothing",
+            Some(without_uid),
+            "WorkspaceUnbound",
+            "WorkspaceNotBound",
+            "waiting for referenced PersistentWorkspace \"w\" to bind",
+        ),
+        (
+            "bound to a namesake",
+            Some(workspace().bound("a", "an older uid")),
+            "WorkspaceBoundPodMismatch",
+            "WorkspaceNotBound",
+            "waiting for bound Runtime Pod of PersistentWorkspace \"w\"",
+        ),
+    ] {
+        let mut snapshot = two_pods();
+        if let Some(found) = found {
+            snapshot = snapshot.workspace(found);
+        }
+        let decision = snapshot.decide(&a_run("r").workspace("w"), &standard().build().unwrap());
+        assert_eq!(waits(&decision), Some((condition, message)), "{case}");
+        assert_eq!(rejected(&decision, "Workspace", reason), 2, "{case}");
+    }
+}
+
+#[test]
+fn s_48_a_bound_workspace_admits_exactly_its_pod() {
+    let snapshot = two_pods().workspace(workspace().bound("b", "b-uid"));
+    let profile = standard().build().unwrap();
+    let decision = snapshot.decide(&a_run("r").workspace("w"), &profile);
+    assert_eq!(winner(&decision), Some("b"));
+    assert_eq!(
+        rejected(&decision, "Workspace", "WorkspaceBoundPodMismatch"),
+        1
+    );
+    // S-41: whoever references none goes anywhere.
+    assert_eq!(winner(&snapshot.decide(&a_run("s"), &profile)), Some("a"));
+}
+
+#[test]
+fn s_50_a_rejection_of_the_run_is_told_without_pods_and_counts_none() {
+    let decision = a_snapshot().decide(&a_run("r").workspace("w"), &standard().build().unwrap());
+    let message = "waiting for referenced PersistentWorkspace \"w\" to exist";
+    assert_eq!(waits(&decision), Some(("WorkspaceNotBound", message)));
+    assert_eq!(rejected(&decision, "Workspace", "WorkspaceNotFound"), 0);
+}
+
+#[test]
+fn s_105_the_first_run_may_decide_where_the_workspace_is_bound() {
+    let late = plugins::Workspace {
+        wait_for_first_run: true,
+    };
+    let profile = standard()
+        .remove("Workspace")
+        .filter_before("RuntimePodAvailability", late)
+        .pre_bind(late)
+        .build()
+        .unwrap();
+    let snapshot = a_snapshot()
+        .pod(a_pod("a").holds(a_run("other")))
+        .pod(a_pod("b"))
+        .workspace(workspace());
+    let run = a_run("r").workspace("w");
+    assert_eq!(winner(&snapshot.decide(&run, &profile)), Some("b"));
+    let placement = Placement {
+        run: run.shared(),
+        pod: Arc::new(a_pod("b").build()),
+    };
+    let intents = pre_bind(&profile, &placement, jiff::Timestamp::UNIX_EPOCH).unwrap();
+    let bind = Intent::BindWorkspace {
+        workspace: "w".into(),
+        pod: "b".into(),
+        pod_uid: "b-uid".into(),
+    };
+    assert_eq!(intents, [bind]);
+    let immediate = standard().build().unwrap();
+    let now = jiff::Timestamp::UNIX_EPOCH;
+    assert_eq!(pre_bind(&immediate, &placement, now).unwrap(), []);
+}
