@@ -346,9 +346,41 @@ impl ProfileBuilder {
         }
     }
 
+    /// Adds a filter, or puts it where its namesake is.
+    pub(crate) fn put_filter(mut self, plugin: impl Filter + 'static) -> Self {
+        put(&mut self.profile.filters, entry!(plugin, Filter, reasons));
+        self
+    }
+
+    /// Adds a score plugin, or puts it where its namesake is.
+    pub(crate) fn put_score(mut self, weight: i64, plugin: impl Score + 'static) -> Self {
+        let entry = entry!(plugin, Score);
+        put(&mut self.profile.scores, Entry { weight, ..entry });
+        self
+    }
+
+    /// Adds a reserve plugin, or puts it where its namesake is.
+    pub(crate) fn put_reserve(mut self, plugin: impl Reserve + 'static) -> Self {
+        put(&mut self.profile.reserves, entry!(plugin, Reserve));
+        self
+    }
+
+    /// Adds a pre-bind plugin, or puts it where its namesake is.
+    pub(crate) fn put_pre_bind(mut self, plugin: impl PreBind + 'static) -> Self {
+        put(&mut self.profile.pre_binds, entry!(plugin, PreBind));
+        self
+    }
+
     fn unknown(&mut self, name: &str) {
         self.error
             .get_or_insert_with(|| ProfileError::UnknownPlugin(name.to_owned()));
+    }
+}
+
+fn put<P: ?Sized>(entries: &mut Vec<Entry<P>>, entry: Entry<P>) {
+    match entries.iter_mut().find(|other| other.name == entry.name) {
+        Some(other) => *other = entry,
+        None => entries.push(entry),
     }
 }
 

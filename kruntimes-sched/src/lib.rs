@@ -29,13 +29,18 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 #![deny(clippy::float_arithmetic)]
 
+pub mod batch;
 mod book;
 mod builder;
 mod bundled;
 mod calculate;
+mod config;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod decision;
 mod event;
 mod exact;
+mod explain;
 mod filtering;
 mod fnv;
 mod gate;
@@ -47,7 +52,9 @@ pub mod plugins;
 mod pod;
 mod post_filter;
 mod profile;
+mod profiles;
 mod queueing;
+mod record;
 mod reserve;
 mod room;
 mod run;
@@ -63,8 +70,10 @@ pub use book::{Book, Observation, RunState, Taken, View, Violation};
 pub use builder::{ProfileBuilder, ProfileError};
 pub use bundled::{Bundled, BundledPlugin};
 pub use calculate::calculate;
+pub use config::{PluginSpec, ProfileSpec, Registry};
 pub use decision::{Action, CycleError, Decision, Explanation, PluginScore, PodReport, Rejections};
 pub use event::{Event, EventKind, Hint};
+pub use explain::{Answer, explain};
 pub use gate::{Gate, Waiting, gate};
 pub use identity::{
     GroupKey, Namespace, PodName, PodUid, ProfileName, RunName, RunUid, RuntimeName, WorkspaceName,
@@ -81,7 +90,9 @@ pub use plugin::{
 pub use pod::{HEARTBEAT_LIMIT, Heartbeat, Place, Pod};
 pub use post_filter::{Nomination, PostFilter, Trial, Victim};
 pub use profile::{Point, Profile};
+pub use profiles::Profiles;
 pub use queueing::{Admittance, Held, PreEnqueue, QueueSort, Splitter};
+pub use record::{Differs, Recording};
 pub use reserve::{ReserveError, reserve, unreserve};
 pub use room::{Permitted, Waiter, WaitingRoom, permit};
 pub use run::{Labels, Placeable, Run};

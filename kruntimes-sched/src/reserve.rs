@@ -28,6 +28,9 @@ pub enum ReserveError {
         /// What it gave as cause.
         reason: &'static str,
     },
+    /// Another member of the Run's group was refused. Waiting may help.
+    #[error("another member of the group was refused")]
+    Group,
     /// A plugin panicked. The cycle is to be repeated.
     #[error("a reserve plugin failed")]
     Broken(#[source] CycleError),

@@ -10,6 +10,7 @@ use crate::book::View;
 use crate::identity::{PodName, RunUid};
 use crate::occupancy::Occupancy;
 use crate::pod::Pod;
+use crate::record::Written;
 use crate::run::Run;
 use crate::shared;
 use crate::workspace::Workspace;
@@ -34,7 +35,10 @@ pub struct Nominated {
 }
 
 /// Everything a cycle may look at (S-32). Nothing in it changes (S-37).
-#[derive(Clone, Debug)]
+///
+/// It can be written down and read back; see [`crate::Recording`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "Written", into = "Written")]
 pub struct Snapshot {
     now: Timestamp,
     pods: Vec<PodState>,

@@ -16,13 +16,13 @@ pub(crate) fn message(profile: &Profile, run: &Run, given: &[Rejections]) -> Str
     declared(profile)
         .filter(|(plugin, reason)| was_given(given, plugin, reason))
         .find_map(|(_, reason)| reason.message)
-        .map_or_else(
-            || {
-                let runtime = quoted(run.runtime.as_str());
-                format!("waiting for available runtime pods for runtime {runtime}")
-            },
-            |template| fill(template, run),
-        )
+        .map_or_else(|| for_pods(run), |template| fill(template, run))
+}
+
+/// Returns the message of a Run about which there is nothing more telling to say.
+pub(crate) fn for_pods(run: &Run) -> String {
+    let runtime = quoted(run.runtime.as_str());
+    format!("waiting for available runtime pods for runtime {runtime}")
 }
 
 /// Returns the condition reason of S-111.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod;
-use kruntimes_core::crd::{Run, Runtime};
+use kruntimes_core::crd::{PersistentWorkspace, Run, Runtime};
 use kruntimes_core::duration::Duration;
 use kruntimes_core::keys::{ANNOTATION_CAPACITY_PREFIX, CONDITION_READY, POD_RUNTIMED_READY};
 use kube::{Resource, ResourceExt as _};
@@ -89,6 +89,21 @@ pub fn runtime_changed(old: Option<&Runtime>, new: Option<&Runtime>) -> Vec<Wake
             vec![Wake::pool(one.namespace(), &one.name_any(), None)]
         }
     }
+}
+
+/// Returns the Run if it became active, and with that a target of affinity.
+pub fn became_active<'a>(old: Option<&Run>, new: Option<&'a Run>) -> Option<&'a Run> {
+    let same = |old: &&Run| new.is_some_and(|new| new.metadata.uid == old.metadata.uid);
+    let was_active = old.filter(same).is_some_and(seen::is_active);
+    new.filter(|new| !was_active && seen::is_active(new))
+}
+
+/// Returns the workspace that came, went or changed, so that the Runs that reference it are woken.
+pub fn workspace_changed(
+    old: Option<&PersistentWorkspace>,
+    new: Option<&PersistentWorkspace>,
+) -> Option<ObjectKey> {
+    new.or(old).map(ObjectKey::of)
 }
 
 /// What placement looks at, except for the time of the last probe (S-23).
@@ -202,6 +217,27 @@ mod tests {
             );
         }
         assert_eq!(run_changed(None, Some(&run(Running))), []);
+    }
+
+    #[test]
+    fn s_21_a_run_becomes_a_target_once() {
+        use RunPhase::{Failed, Pending, Ready, Running, Scheduled};
+        for (from, to, want) in [
+            (Some(Pending), Scheduled, true),
+            (None, Running, true),
+            (Some(Scheduled), Running, false),
+            (Some(Running), Ready, false),
+            (Some(Running), Failed, false),
+            (Some(Pending), Pending, false),
+        ] {
+            let (old, new) = (from.map(run), run(to));
+            let target = became_active(old.as_ref(), Some(&new));
+            assert_eq!(target.is_some(), want, "{from:?} to {to}");
+        }
+        let mut namesake = run(Running);
+        namesake.metadata.uid = Some("other".into());
+        assert!(became_active(Some(&run(Running)), Some(&namesake)).is_some());
+        assert!(became_active(Some(&run(Running)), None).is_none());
     }
 
     #[test]

@@ -10,6 +10,10 @@ pub enum Source {
     RuntimePod,
     /// A Run gave up capacity.
     CapacityReleased,
+    /// A PersistentWorkspace came, went or changed.
+    Workspace,
+    /// A Run became active that waiting Runs must be with.
+    AffinityTarget,
 }
 
 impl Source {
@@ -18,6 +22,8 @@ impl Source {
         match self {
             Self::RuntimePod => "runtime_pod",
             Self::CapacityReleased => "capacity_released",
+            Self::Workspace => "workspace",
+            Self::AffinityTarget => "affinity_target",
         }
     }
 }

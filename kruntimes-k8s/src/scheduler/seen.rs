@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Pod as ApiPod, PodCondition};
 use kruntimes_core::api::{Affinity, RunPhase};
-use kruntimes_core::crd::Run as ApiRun;
+use kruntimes_core::crd::{PersistentWorkspace, Run as ApiRun};
 use kruntimes_core::keys::{CONDITION_READY, LABEL_RUNTIME, POD_RUNTIMED_READY};
 use kruntimes_core::resources::{self, Amounts};
 use kruntimes_core::retry;
-use kruntimes_sched::{Gate, Heartbeat, Namespace, Observation, Pod, Run, RunState, Waiting, gate};
+use kruntimes_sched::{
+    Gate, Heartbeat, Namespace, Observation, Pod, Run, RunState, Waiting, Workspace, gate,
+};
 use kube::ResourceExt as _;
 
 /// Reads a Run and the request it was judged to have.
@@ -106,6 +108,20 @@ pub fn pod(object: &ApiPod) -> Pod {
             && object.metadata.deletion_timestamp.is_none()
             && condition(object, CONDITION_READY).is_some_and(is_true),
         heartbeat: heartbeat(object),
+    }
+}
+
+/// Reads where a PersistentWorkspace is and whether it may be used.
+pub fn workspace(object: &PersistentWorkspace) -> Workspace {
+    let status = object.status.as_ref();
+    let bound = |text: Option<&String>| filled(text.map(String::as_str)).map(str::to_owned);
+    Workspace {
+        name: object.metadata.name.clone().unwrap_or_default().into(),
+        runtime: object.spec.runtime.as_str().into(),
+        phase: status.map(|status| status.phase).unwrap_or_default(),
+        deleting: object.metadata.deletion_timestamp.is_some(),
+        bound_pod: bound(status.and_then(|s| s.bound_pod.as_ref())).map(Into::into),
+        bound_pod_uid: bound(status.and_then(|s| s.bound_pod_uid.as_ref())).map(Into::into),
     }
 }
 

@@ -5,15 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::Pod as ApiPod;
-use kruntimes_core::crd::{Run as ApiRun, Runtime as ApiRuntime};
+use kruntimes_core::crd::{PersistentWorkspace, Run as ApiRun, Runtime as ApiRuntime};
 use kruntimes_core::keys::LABEL_RUNTIME;
-use kruntimes_sched::{Book, Namespace, Pod, Profile, Run, RunUid};
+use kruntimes_core::resources::Amounts;
+use kruntimes_sched::{Book, Event, EventKind, Namespace, Pod, Profile, Run, RunUid};
 use kube::Client;
 use kube::runtime::watcher;
 
 use super::events::{self, Wake};
 use super::pools::Pools;
-use super::recorder::{NoRecorder, Recorder};
+use super::recorder::{NoRecorder, Recorder, Source};
 use super::{Config, seen};
 use crate::cache::{Cache, Change, ObjectKey};
 use crate::clock::Clock;
@@ -21,6 +22,10 @@ use crate::queue::{self, WorkQueue};
 
 /// Index of pending Runs by `<namespace>/<runtime>` (S-26, S-27).
 const PENDING_BY_RUNTIME: &str = "pending-by-runtime";
+/// Index of pending Runs by `<namespace>/<workspace>` (S-26).
+const PENDING_BY_WORKSPACE: &str = "pending-by-workspace";
+/// Index of pending Runs that must be with others, by `<namespace>/<runtime>` (S-21).
+const ATTRACTED_BY_RUNTIME: &str = "attracted-by-runtime";
 
 /// Everything one scheduler works with.
 pub(super) struct Shell {
@@ -31,6 +36,7 @@ pub(super) struct Shell {
     pub(super) recorder: Arc<dyn Recorder>,
     pub(super) runs: Cache<ApiRun>,
     pub(super) runtimes: Cache<ApiRuntime>,
+    pub(super) workspaces: Cache<PersistentWorkspace>,
     pods: Cache<ApiPod>,
     queue: WorkQueue<ObjectKey>,
     state: Mutex<State>,
@@ -61,8 +67,13 @@ impl Shell {
             clock,
             profile,
             recorder: Arc::new(NoRecorder),
-            runs: Cache::new(&[(PENDING_BY_RUNTIME, pending_by_runtime)]),
+            runs: Cache::new(&[
+                (PENDING_BY_RUNTIME, pending_by_runtime),
+                (PENDING_BY_WORKSPACE, pending_by_workspace),
+                (ATTRACTED_BY_RUNTIME, attracted_by_runtime),
+            ]),
             runtimes: Cache::default(),
+            workspaces: Cache::default(),
             pods: Cache::default(),
             queue: WorkQueue::new(),
             state: Mutex::default(),
@@ -80,6 +91,9 @@ impl Shell {
         let of_runtimes = all().labels(LABEL_RUNTIME);
         let runs = self.runs.follow(self.client.clone(), namespace, all());
         let runtimes = self.runtimes.follow(self.client.clone(), namespace, all());
+        let workspaces = self
+            .workspaces
+            .follow(self.client.clone(), namespace, all());
         let pods = self
             .pods
             .follow(self.client.clone(), namespace, of_runtimes);
@@ -88,7 +102,8 @@ impl Shell {
             futures::join!(
                 self.runs.synced(),
                 self.pods.synced(),
-                self.runtimes.synced()
+                self.runtimes.synced(),
+                self.workspaces.synced()
             );
             let workers = self.config.workers;
             queue::work(&self.queue, workers, |key| self.reconcile(key)).await;
@@ -97,6 +112,7 @@ impl Shell {
             consume(runs, |change| self.run_changed(&change)),
             consume(pods, |change| self.pod_changed(&change)),
             consume(runtimes, |change| self.runtime_changed(&change)),
+            consume(workspaces, |change| self.workspace_changed(&change)),
             working,
         );
     }
@@ -105,6 +121,7 @@ impl Shell {
         let (old, new) = parts("Run", change);
         self.show(old, new);
         self.wake(events::run_changed(old, new));
+        self.attract(events::became_active(old, new));
     }
 
     /// Takes in the answer to an own write or an own read (read your writes).
@@ -119,6 +136,7 @@ impl Shell {
         let mut wakes = events::run_changed(old, new);
         wakes.retain(|wake| !matches!(wake, Wake::Run(_)));
         self.wake(wakes);
+        self.attract(events::became_active(old, new));
     }
 
     /// Takes in that the API does not know the Run any more.
@@ -187,6 +205,42 @@ impl Shell {
         }
     }
 
+    fn workspace_changed(&self, change: &Change<PersistentWorkspace>) {
+        let (old, new) = parts("PersistentWorkspace", change);
+        if let Some(key) = events::workspace_changed(old, new)
+            && self.profile.listens_to(EventKind::WorkspaceChanged)
+        {
+            let value = format!("{}/{}", key.namespace, key.name);
+            let waiting = self.runs.by_index(PENDING_BY_WORKSPACE, &value);
+            self.wake_all(Source::Workspace, &waiting);
+        }
+    }
+
+    /// Wakes the Runs of the pool that must be where `target` is.
+    fn attract(&self, target: Option<&ApiRun>) {
+        let Some(target) = target else {
+            return;
+        };
+        let target = seen::run(target, Amounts::new());
+        let event = Event::RunActive { run: &target };
+        let value = format!("{}/{}", target.namespace, target.runtime);
+        let mut waiting = self.runs.by_index(ATTRACTED_BY_RUNTIME, &value);
+        waiting.retain(|run| {
+            let run = seen::run(run, Amounts::new());
+            self.profile.wakes(&event, &run, &[])
+        });
+        self.wake_all(Source::AffinityTarget, &waiting);
+    }
+
+    fn wake_all(&self, source: Source, waiting: &[Arc<ApiRun>]) {
+        if !waiting.is_empty() {
+            self.recorder.wakeups(source, waiting.len());
+        }
+        for run in waiting {
+            self.queue.add(ObjectKey::of(run.as_ref()));
+        }
+    }
+
     fn wake(&self, wakes: Vec<Wake>) {
         for wake in wakes {
             match wake {
@@ -214,6 +268,26 @@ fn pending_by_runtime(run: &ApiRun) -> Vec<String> {
     }
     let namespace = run.metadata.namespace.as_deref().unwrap_or_default();
     vec![format!("{namespace}/{}", run.spec.runtime)]
+}
+
+fn pending_by_workspace(run: &ApiRun) -> Vec<String> {
+    let workspace = run
+        .spec
+        .workspace
+        .as_ref()
+        .filter(|_| seen::is_pending(run));
+    let namespace = run.metadata.namespace.as_deref().unwrap_or_default();
+    let value = workspace.map(|workspace| format!("{namespace}/{}", workspace.name));
+    value.into_iter().collect()
+}
+
+fn attracted_by_runtime(run: &ApiRun) -> Vec<String> {
+    let affinity = run.spec.affinity.as_ref();
+    let lists = affinity.and_then(|affinity| affinity.run_affinity.as_ref());
+    if lists.is_some_and(|lists| !lists.required.is_empty()) {
+        return pending_by_runtime(run);
+    }
+    Vec::new()
 }
 
 /// Splits a change into before and after; what cannot be decoded is reported and changes nothing.

@@ -158,13 +158,19 @@ impl Shell {
         let run = Arc::new(seen::run(object, request));
         let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
         let pool = ObjectKey::new(namespace, &object.spec.runtime);
+        let workspace = object.spec.workspace.as_ref().and_then(|workspace| {
+            let key = ObjectKey::new(namespace, &workspace.name);
+            let found = self.workspaces.get(&key)?;
+            Some(Arc::new(seen::workspace(&found)))
+        });
         let mut state = self.state();
         let snapshot = Snapshot::new(
             now,
             state.pools.pods(&pool).cloned(),
             state.book.view(namespace),
         )
-        .runtime_exists(self.runtimes.get(&pool).is_some());
+        .runtime_exists(self.runtimes.get(&pool).is_some())
+        .with_workspace(workspace);
         let decision = calculate(&snapshot, &run, &self.profile);
         self.count(&decision);
         let pod = match decision.action {

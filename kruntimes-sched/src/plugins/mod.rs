@@ -1,6 +1,8 @@
 //! The plugins that come with the scheduler, one file each.
 
 mod availability;
+mod condition;
+mod expression;
 mod gang;
 mod least_loaded;
 mod preemption;
@@ -10,6 +12,8 @@ mod term;
 mod workspace;
 
 pub use availability::{RUNTIME_POD_UNAVAILABLE, RuntimePodAvailability};
+pub use condition::ExpressionError;
+pub use expression::Expression;
 pub use gang::Gang;
 pub use least_loaded::LeastLoaded;
 pub use preemption::Preemption;

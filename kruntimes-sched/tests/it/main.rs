@@ -5,6 +5,8 @@ mod affinity;
 #[cfg(test)]
 mod availability;
 #[cfg(test)]
+mod batch;
+#[cfg(test)]
 mod book;
 #[cfg(test)]
 mod cycle;

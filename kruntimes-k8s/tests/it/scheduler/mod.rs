@@ -309,14 +309,49 @@ async fn s_54_a_session_and_a_task_never_share_a_pod() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_supported_waits_with_a_clear_message() {
+async fn s_49_a_run_follows_its_workspace_and_is_woken_by_it() {
     let world = World::new().await;
-    world.ready_pod("p", 5).await;
+    world.ready_pod("a", 5).await;
+    world.ready_pod("b", 5).await;
     world.run("r", json!({"workspace": {"name": "w"}})).await;
     let status = world.until_waiting("r").await;
     assert_eq!(reason(&status), Some(("False", "WorkspaceNotBound")));
-    let message = "waiting: spec.workspace is not supported by this scheduler";
+    let message = "waiting for referenced PersistentWorkspace \"w\" to exist";
     assert_eq!(status.message.as_deref(), Some(message));
+    let start = Instant::now();
+    world.workspace("w").await;
+    let told = |status: &kruntimes_core::api::RunStatus| {
+        status.message.as_deref()
+            == Some("waiting for referenced PersistentWorkspace \"w\" to bind")
+    };
+    world.until("r", told).await;
+    world.bind_workspace("w", "b").await;
+    let status = world.until_scheduled("r").await;
+    assert_eq!(status.assigned_pod.as_deref(), Some("b"));
+    assert_eq!(start.elapsed().as_nanos(), 0, "no timer was needed");
+    assert_eq!(world.counts.get("wakeups workspace"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s_21_s_91_a_new_target_wakes_the_runs_that_must_be_with_it() {
+    let world = World::new().await;
+    let term = json!({
+        "labelSelector": {"matchLabels": {"edited": "yes"}},
+        "topologyKey": "kruntimes.io/runtime-pod",
+    });
+    let required = json!({"requiredDuringSchedulingIgnoredDuringExecution": [term]});
+    world
+        .run("a", json!({"affinity": {"runAffinity": required}}))
+        .await;
+    world.run("t", json!({})).await;
+    world.edit("t").await;
+    world.until_waiting("t").await;
+    world.ready_pod("p", 5).await;
+    let start = Instant::now();
+    world.until_scheduled("t").await;
+    world.until_scheduled("a").await;
+    assert_eq!(start.elapsed().as_nanos(), 0, "no timer was needed");
+    assert_eq!(world.counts.get("wakeups affinity_target"), 1);
 }
 
 #[tokio::test(start_paused = true)]

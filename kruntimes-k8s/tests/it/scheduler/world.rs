@@ -14,7 +14,7 @@ use kruntimes_apiserver::fault::FaultLayer;
 use kruntimes_apiserver::{AnswerBody, ApiServer, ApiService, BoxError};
 use kruntimes_core::api::{RunPhase, RunStatus};
 use kruntimes_core::condition;
-use kruntimes_core::crd::{Run, Runtime};
+use kruntimes_core::crd::{PersistentWorkspace, Run, Runtime};
 use kruntimes_k8s::clock::Clock;
 use kruntimes_k8s::scheduler::{Config, Outcome, Recorder, Scheduler, Source, Stage};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
@@ -290,6 +290,34 @@ impl World {
     pub(crate) async fn ready_pod(&self, name: &str, runs: u32) {
         self.pod(name, runs).await;
         self.ready(name).await;
+    }
+
+    fn workspaces(&self) -> Api<PersistentWorkspace> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    /// Creates a workspace of Runtime `python` that is bound to nothing.
+    pub(crate) async fn workspace(&self, name: &str) {
+        let workspace: PersistentWorkspace = parsed(json!({
+            "apiVersion": "kruntimes.io/v1alpha1",
+            "kind": "PersistentWorkspace",
+            "metadata": {"name": name},
+            "spec": {"runtime": "python"},
+        }));
+        let params = PostParams::default();
+        self.workspaces().create(&params, &workspace).await.unwrap();
+    }
+
+    /// Binds a workspace to a Pod.
+    pub(crate) async fn bind_workspace(&self, name: &str, pod: &str) {
+        let uid = self.pods().get(pod).await.unwrap().metadata.uid;
+        let patch = json!({"status": {"phase": "Bound", "boundPod": pod, "boundPodUID": uid}});
+        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let workspaces = self.workspaces();
+        workspaces
+            .patch_status(name, &params, &patch)
+            .await
+            .unwrap();
     }
 
     /// Creates a Run of Runtime `python`; `spec` is merged into its spec.

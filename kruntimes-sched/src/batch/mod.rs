@@ -1,0 +1,10 @@
+//! Many waiting Runs planned against one picture of the world.
+
+mod apply;
+mod fleet;
+mod order;
+mod plan;
+
+pub use apply::{Applied, reserve_plan};
+pub use fleet::Fleet;
+pub use plan::{BatchPlan, Candidate, Limits, Outcome, Planned, plan_batch};
