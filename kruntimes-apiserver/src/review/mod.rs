@@ -57,6 +57,7 @@ pub(crate) fn install(registry: &mut Registry) {
             version: "v1".to_owned(),
             shape: Shape::Stored,
             schema: None,
+            through: None,
             selectable: Vec::new(),
             columns: Arc::new(Columns::built_in(name)),
         });
