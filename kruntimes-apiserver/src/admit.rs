@@ -219,11 +219,7 @@ fn keep_server_fields(served: &Served, old: &Value, sent: &mut Value) {
         sent["spec"] = old["spec"].clone();
     }
     let meta = meta_mut(sent);
-    for field in [
-        "resourceVersion",
-        "generation",
-        "deletionGracePeriodSeconds",
-    ] {
+    for field in ["resourceVersion", "generation", "creationTimestamp"] {
         match old["metadata"].get(field) {
             Some(value) => meta.insert(field.to_owned(), value.clone()),
             None => meta.remove(field),
@@ -231,8 +227,8 @@ fn keep_server_fields(served: &Served, old: &Value, sent: &mut Value) {
     }
     for field in [
         "uid",
-        "creationTimestamp",
         "deletionTimestamp",
+        "deletionGracePeriodSeconds",
         "generateName",
     ] {
         if let Some(value) = old["metadata"].get(field)

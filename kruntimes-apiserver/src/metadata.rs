@@ -47,8 +47,8 @@ pub(crate) fn check_change(object: &Value, old: &Value) -> Vec<FieldError> {
         "name",
         "namespace",
         "uid",
-        "creationTimestamp",
         "deletionTimestamp",
+        "deletionGracePeriodSeconds",
     ] {
         if object["metadata"][field] != old["metadata"][field] {
             let value = &object["metadata"][field];

@@ -119,9 +119,26 @@ pub(crate) async fn what_was_set_once_cannot_be_changed(client: Client) {
     let room = Room::open(client).await;
     let made = room.create(a_widget("w")).await;
     let params = PatchParams::default();
-    let patch =
-        Patch::Merge(json!({ "metadata": { "creationTimestamp": "2001-01-01T00:00:00Z" } }));
-    assert!(refused(room.widgets.patch("w", &params, &patch).await).is_invalid());
+    let patch = Patch::Merge(json!({ "metadata": {
+        "creationTimestamp": "2001-01-01T00:00:00Z", "generation": 7,
+    } }));
+    let kept = room.widgets.patch("w", &params, &patch).await.unwrap();
+    assert_eq!(kept, made, "what the server alone counts is ignored");
+    for (field, value) in [
+        ("uid", json!("00000000-0000-4000-8000-000000000000")),
+        ("deletionTimestamp", json!("2001-01-01T00:00:00Z")),
+        ("deletionGracePeriodSeconds", json!(5)),
+    ] {
+        let patch = Patch::Merge(json!({ "metadata": { field: value } }));
+        let status = refused(room.widgets.patch("w", &params, &patch).await);
+        assert!(status.is_invalid(), "{field}");
+        assert!(
+            status.message.contains(&format!("metadata.{field}: Invalid value"))
+                && status.message.contains("field is immutable"),
+            "{}",
+            status.message
+        );
+    }
     let mut other = made.clone();
     other.metadata.uid = Some("00000000-0000-4000-8000-000000000000".to_owned());
     assert!(

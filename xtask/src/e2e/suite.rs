@@ -1,0 +1,93 @@
+//! The tests to run, and running them through cargo.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use tokio::process::Command;
+
+use super::process::Process;
+use super::{Error, say};
+use crate::root;
+
+/// Packages with tests that a real control plane can be given to.
+const PACKAGES: [&str; 3] = ["kruntimes-apiserver", "kruntimes-k8s", "kruntimes-embedded"];
+/// Module of those tests in the integration binary of each package.
+const MODULE: &str = "real::";
+/// Variable in which they find the kubeconfig.
+const KUBECONFIG: &str = "KRUNTIMES_E2E_KUBECONFIG";
+/// Tests at once. They mostly wait for the control plane, not for a processor.
+const AT_ONCE: &str = "8";
+
+/// Runs all tests, or those with `only` in their names.
+///
+/// # Errors
+///
+/// Fails when no test is chosen or one does not pass; cargo has said which.
+pub(super) async fn run(kubeconfig: &Path, only: Option<&str>) -> Result<(), Error> {
+    let chosen = match only {
+        None => vec![MODULE.to_owned()],
+        Some(only) => {
+            let names = chosen(&listed(kubeconfig).await?, only);
+            if names.is_empty() {
+                return Err(Error::NothingChosen(only.to_owned()));
+            }
+            let exactly = std::iter::once("--exact".to_owned());
+            exactly.chain(names).collect()
+        }
+    };
+    say("running the tests against it");
+    let mut cargo = cargo(kubeconfig);
+    cargo.args(["--test-threads", AT_ONCE]).args(chosen);
+    let status = Process::start(&mut cargo)?.wait().await?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(Error::Tests(status.to_string()))
+    }
+}
+
+/// Cargo up to the words for the test binaries.
+fn cargo(kubeconfig: &Path) -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["test", "--locked", "--no-fail-fast", "--test", "it"]);
+    for package in PACKAGES {
+        cargo.args(["-p", package]);
+    }
+    cargo.arg("--").current_dir(root::path());
+    cargo.env(KUBECONFIG, kubeconfig);
+    cargo
+}
+
+/// What the test binaries list.
+async fn listed(kubeconfig: &Path) -> Result<String, Error> {
+    let mut cargo = cargo(kubeconfig);
+    cargo.args(["--list", "--format", "terse", MODULE]);
+    let mut process = Process::start(cargo.stdout(Stdio::piped()))?;
+    let (status, listed) = process.said().await?;
+    if status.success() {
+        Ok(listed)
+    } else {
+        Err(Error::Tests(status.to_string()))
+    }
+}
+
+/// Names of the tests that contain `only`, from lines like `real::name: test`.
+fn chosen(listed: &str, only: &str) -> Vec<String> {
+    let names = listed
+        .lines()
+        .filter_map(|line| line.strip_suffix(": test"));
+    let of_module = names.filter(|name| name.starts_with(MODULE) && name.contains(only));
+    of_module.map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_chosen_by_a_part_of_them() {
+        let listed = "real::a_watch_ends: test\nreal::b: test\nembedded::a_watch: test\n\n";
+        assert_eq!(chosen(listed, "watch"), ["real::a_watch_ends"]);
+        assert!(chosen(listed, "nothing").is_empty());
+    }
+}
