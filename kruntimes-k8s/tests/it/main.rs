@@ -1,4 +1,4 @@
-//! Tests of kruntimes-k8s against the in-process API service.
+//! Tests of kruntimes-k8s against the in-process API service, and in `real` against a real one.
 
 #[cfg(test)]
 mod cache;
@@ -6,6 +6,8 @@ mod cache;
 mod definitions;
 #[cfg(test)]
 mod mortal;
+#[cfg(test)]
+mod real;
 #[cfg(test)]
 mod rules;
 #[cfg(test)]

@@ -38,10 +38,9 @@ impl Credentials {
         made.write("ca.crt", &certificate.pem())?;
         made.write("server.crt", &server.pem())?;
         made.write("server.key", &server_key.serialize_pem())?;
-        made.write(
-            "service-accounts.key",
-            &KeyPair::generate()?.serialize_pem(),
-        )?;
+        let accounts_key = KeyPair::generate()?;
+        made.write("service-accounts.key", &accounts_key.serialize_pem())?;
+        made.write("service-accounts.pub", &accounts_key.public_key_pem())?;
         made.write(
             "tokens.csv",
             &format!("{TOKEN},admin,admin,system:masters\n"),

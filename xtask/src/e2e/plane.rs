@@ -186,7 +186,6 @@ fn etcd(ports: Ports) -> [OsString; 8] {
 
 fn server(ports: Ports, credentials: &Credentials, directory: &Path) -> [OsString; 15] {
     let etcd = format!("http://127.0.0.1:{}", ports.clients);
-    let key = credentials.path("service-accounts.key");
     [
         flag("etcd-servers", etcd),
         flag("bind-address", "127.0.0.1"),
@@ -197,8 +196,14 @@ fn server(ports: Ports, credentials: &Credentials, directory: &Path) -> [OsStrin
         flag("token-auth-file", credentials.path("tokens.csv")),
         flag("authorization-mode", "RBAC"),
         flag("service-account-issuer", "https://kubernetes.default.svc"),
-        flag("service-account-key-file", &key),
-        flag("service-account-signing-key-file", &key),
+        flag(
+            "service-account-key-file",
+            credentials.path("service-accounts.pub"),
+        ),
+        flag(
+            "service-account-signing-key-file",
+            credentials.path("service-accounts.key"),
+        ),
         flag("service-cluster-ip-range", "10.0.0.0/24"),
         // Nobody makes service accounts here, and Pods must be accepted without one.
         flag("disable-admission-plugins", "ServiceAccount"),

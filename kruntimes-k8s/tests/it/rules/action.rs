@@ -62,9 +62,7 @@ const REFUSED: &[Refused] = &[
     ),
 ];
 
-#[tokio::test]
-async fn a1_an_action_only_runs() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn a1_an_action_only_runs(cluster: &Cluster) {
     cluster.refuses_all("Action", STEPS, REFUSED).await;
     let accepted = [
         "{}",

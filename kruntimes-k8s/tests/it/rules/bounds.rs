@@ -156,9 +156,7 @@ const BOTH: &[Row] = &[
 ];
 
 /// The bounds of `needs`, where nothing but the number is wrong.
-#[tokio::test]
-async fn needs_are_bounded() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn needs_are_bounded(cluster: &Cluster) {
     for kind in ["Workflow", "WorkflowRun"] {
         let spec = |count: usize| json!({"jobs": {"a": {"uses": "w"}, "b": {"uses": "w", "needs": vec!["a"; count]}}});
         cluster.accepts(kind, "needs", &spec(64)).await;
@@ -209,8 +207,8 @@ const ACTION: &[Row] = &[
     ),
 ];
 
-async fn try_specs(kind: &str, rows: &[Row]) {
-    let cluster = Cluster::start().await;
+async fn try_specs(cluster: &Cluster, kind: &str, rows: &[Row]) {
+    let cluster = cluster.another().await;
     for (index, (base, place, bound)) in rows.iter().enumerate() {
         let with = |value: Value| {
             let mut spec = parsed(base);
@@ -233,36 +231,30 @@ async fn try_specs(kind: &str, rows: &[Row]) {
     }
 }
 
-#[tokio::test]
-async fn the_spec_of_a_run_is_bounded() {
-    try_specs("Run", RUN).await;
-    try_specs("Run", RUN_CHOICES).await;
+pub(crate) async fn the_spec_of_a_run_is_bounded(cluster: &Cluster) {
+    try_specs(cluster, "Run", RUN).await;
+    try_specs(cluster, "Run", RUN_CHOICES).await;
 }
 
-#[tokio::test]
-async fn the_spec_of_a_runtime_is_bounded() {
-    try_specs("Runtime", RUNTIME).await;
+pub(crate) async fn the_spec_of_a_runtime_is_bounded(cluster: &Cluster) {
+    try_specs(cluster, "Runtime", RUNTIME).await;
 }
 
-#[tokio::test]
-async fn the_spec_of_a_workspace_is_bounded() {
-    try_specs("PersistentWorkspace", WORKSPACE).await;
+pub(crate) async fn the_spec_of_a_workspace_is_bounded(cluster: &Cluster) {
+    try_specs(cluster, "PersistentWorkspace", WORKSPACE).await;
 }
 
-#[tokio::test]
-async fn the_spec_of_a_workflow_is_bounded() {
-    try_specs("Workflow", BOTH).await;
-    try_specs("Workflow", WORKFLOW).await;
+pub(crate) async fn the_spec_of_a_workflow_is_bounded(cluster: &Cluster) {
+    try_specs(cluster, "Workflow", BOTH).await;
+    try_specs(cluster, "Workflow", WORKFLOW).await;
 }
 
-#[tokio::test]
-async fn the_spec_of_a_workflow_run_is_bounded() {
-    try_specs("WorkflowRun", BOTH).await;
+pub(crate) async fn the_spec_of_a_workflow_run_is_bounded(cluster: &Cluster) {
+    try_specs(cluster, "WorkflowRun", BOTH).await;
 }
 
-#[tokio::test]
-async fn the_spec_of_an_action_is_bounded() {
-    try_specs("Action", ACTION).await;
+pub(crate) async fn the_spec_of_an_action_is_bounded(cluster: &Cluster) {
+    try_specs(cluster, "Action", ACTION).await;
 }
 
 const REFS: &str = r#"{"artifactRefs": [{"name": "a", "driver": "filesystem", "type": "file", "sizeBytes": 1,
@@ -352,8 +344,8 @@ const STARTED: &str =
 
 const WORKSPACE_STATUS: &[Row] = &[("{}", "boundPodUID", Text(0, 253))];
 
-async fn try_statuses(kind: &str, spec: &str, rows: &[Row]) {
-    let cluster = Cluster::start().await;
+async fn try_statuses(cluster: &Cluster, kind: &str, spec: &str, rows: &[Row]) {
+    let cluster = cluster.another().await;
     for (index, (base, place, bound)) in rows.iter().chain(CONDITIONS).enumerate() {
         let with = |value: Value| {
             let mut status = parsed(base);
@@ -380,19 +372,17 @@ async fn try_statuses(kind: &str, spec: &str, rows: &[Row]) {
     }
 }
 
-#[tokio::test]
-async fn the_status_of_a_run_is_bounded() {
-    try_statuses("Run", TASK, RUN_STATUS).await;
+pub(crate) async fn the_status_of_a_run_is_bounded(cluster: &Cluster) {
+    try_statuses(cluster, "Run", TASK, RUN_STATUS).await;
 }
 
-#[tokio::test]
-async fn the_status_of_a_workflow_run_is_bounded() {
-    try_statuses("WorkflowRun", JOBS, WORKFLOW_RUN_STATUS).await;
+pub(crate) async fn the_status_of_a_workflow_run_is_bounded(cluster: &Cluster) {
+    try_statuses(cluster, "WorkflowRun", JOBS, WORKFLOW_RUN_STATUS).await;
 }
 
-#[tokio::test]
-async fn the_status_of_a_workspace_is_bounded() {
+pub(crate) async fn the_status_of_a_workspace_is_bounded(cluster: &Cluster) {
     try_statuses(
+        cluster,
         "PersistentWorkspace",
         r#"{"runtime": "bash"}"#,
         WORKSPACE_STATUS,
@@ -400,18 +390,15 @@ async fn the_status_of_a_workspace_is_bounded() {
     .await;
 }
 
-#[tokio::test]
-async fn the_statuses_of_the_other_kinds_are_bounded() {
+pub(crate) async fn the_statuses_of_the_other_kinds_are_bounded(cluster: &Cluster) {
     let replicas: &[Row] = &[("{}", "readyReplicas", Number(0, None))];
-    try_statuses("Runtime", POOL, replicas).await;
-    try_statuses("Workflow", JOBS, &[]).await;
-    try_statuses("Action", STEPS, &[]).await;
+    try_statuses(cluster, "Runtime", POOL, replicas).await;
+    try_statuses(cluster, "Workflow", JOBS, &[]).await;
+    try_statuses(cluster, "Action", STEPS, &[]).await;
 }
 
 /// Sixteen conditions, each of its own type, and no seventeenth.
-#[tokio::test]
-async fn conditions_are_counted() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn conditions_are_counted(cluster: &Cluster) {
     let status = |count: usize| {
         let one = |index: usize| {
             json!({"type": format!("T{index}"), "status": "True", "reason": "A", "message": "",
@@ -441,9 +428,7 @@ async fn conditions_are_counted() {
 }
 
 /// Lengths count characters, not bytes, and a bundle counts its base64.
-#[tokio::test]
-async fn lengths_count_characters() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn lengths_count_characters(cluster: &Cluster) {
     cluster.accepts("Run", "run", &parsed(TASK)).await;
     cluster
         .takes_status("Run", "run", &json!({"message": "é".repeat(4096)}))

@@ -1,32 +1,34 @@
-//! The rules of the custom resources, shown through the API service: what is refused, where and why, and what is
+//! The rules of the custom resources, shown through an API service, ours or a real one: what is refused, where and why, and what is
 //! stored.
 //!
 //! Nothing here calls a validator: objects travel as JSON through a client, so schema, defaults, pruning and CEL rules
 //! act together as they do for a user. A row of a table is an object, or a change to a valid one, and what must be
 //! said about it.
 
-mod action;
-
-mod bounds;
+pub(crate) mod action;
+pub(crate) mod bounds;
+mod list;
 mod place;
-mod run_create;
-mod run_status;
-mod run_update;
-mod runtime;
-mod workflow;
-mod workflow_run;
-mod workspace;
+pub(crate) mod run_create;
+pub(crate) mod run_status;
+pub(crate) mod run_update;
+pub(crate) mod runtime;
+pub(crate) mod workflow;
+pub(crate) mod workflow_run;
+pub(crate) mod workspace;
 
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use k8s_openapi::api::core::v1::Namespace;
 use kruntimes_apiserver::{ApiServer, Builder};
+use kube::ResourceExt as _;
 use kube::api::{
     Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
 };
 use kube::core::Status;
 use serde_json::{Value, json};
+
+pub(crate) use list::every_rule;
 
 /// A refusal: the change, the field that must be blamed and a piece of the message.
 type Refused = (&'static str, &'static str, &'static str);
@@ -40,30 +42,48 @@ static SERVER: LazyLock<ApiServer> = LazyLock::new(|| {
     builder.build().expect("the definitions compile")
 });
 
-/// A namespace of its own and a client that works in it.
-struct Cluster {
+macro_rules! against_the_embedded_service {
+    ($($module:ident: $($name:ident),+;)+) => {
+        $($(
+            #[tokio::test]
+            async fn $name() {
+                $module::$name(&Cluster::open(SERVER.client()).await).await;
+            }
+        )+)+
+    };
+}
+
+every_rule!(against_the_embedded_service);
+
+/// A client, and a namespace of its own to work in.
+pub(crate) struct Cluster {
     client: kube::Client,
+    namespace: String,
 }
 
 impl Cluster {
-    async fn start() -> Self {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let namespace = format!("rules-{}", COUNT.fetch_add(1, Ordering::Relaxed));
-        let client = kube::Client::new(SERVER.service(), namespace.as_str());
-        let object = serde_json::from_value(json!({"metadata": {"name": namespace}}));
-        let object: Namespace = object.expect("a namespace has a name");
+    /// Makes a namespace.
+    pub(crate) async fn open(client: kube::Client) -> Self {
+        let object = serde_json::from_value(json!({"metadata": {"generateName": "rules-"}}));
+        let object: Namespace = object.expect("a namespace needs no more");
         let created = Api::all(client.clone())
             .create(&PostParams::default(), &object)
             .await;
-        created.expect("the namespace is new");
-        Self { client }
+        let namespace = created.expect("the namespace is new").name_any();
+        Self { client, namespace }
+    }
+
+    /// Makes one more namespace beside this one, where every name is free.
+    async fn another(&self) -> Self {
+        Self::open(self.client.clone()).await
     }
 
     fn api(&self, kind: &str) -> Api<DynamicObject> {
         let gvk = GroupVersionKind::gvk("kruntimes.io", "v1alpha1", kind);
         let plural = format!("{}s", kind.to_lowercase());
-        Api::default_namespaced_with(
+        Api::namespaced_with(
             self.client.clone(),
+            &self.namespace,
             &ApiResource::from_gvk_with_plural(&gvk, &plural),
         )
     }

@@ -26,9 +26,7 @@ const MODES: &[Refused] = &[
     ),
 ];
 
-#[tokio::test]
-async fn r1_a_run_has_exactly_one_mode() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn r1_a_run_has_exactly_one_mode(cluster: &Cluster) {
     cluster.refuses_all("Run", TASK, MODES).await;
     let modes = [
         "{}",
@@ -38,9 +36,7 @@ async fn r1_a_run_has_exactly_one_mode() {
     cluster.accepts_all("Run", TASK, &modes).await;
 }
 
-#[tokio::test]
-async fn r2_r3_a_source_is_inline_or_a_repository() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn r2_r3_a_source_is_inline_or_a_repository(cluster: &Cluster) {
     let refused: &[Refused] = &[
         (
             r#"{"source": {"inline": "true", "repoURL": "https://a.example/b"}}"#,
@@ -67,9 +63,7 @@ async fn r2_r3_a_source_is_inline_or_a_repository() {
     cluster.accepts_all("Run", TASK, &accepted).await;
 }
 
-#[tokio::test]
-async fn r4_an_inline_path_is_plain_and_relative() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn r4_an_inline_path_is_plain_and_relative(cluster: &Cluster) {
     for path in [
         "/a", "a//b", "a/", ".", "./a", "a/./b", "..", "a/../b", "a/..",
     ] {
@@ -92,9 +86,7 @@ async fn r4_an_inline_path_is_plain_and_relative() {
     }
 }
 
-#[tokio::test]
-async fn r5_r6_an_inline_path_goes_with_an_inline_function() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn r5_r6_an_inline_path_goes_with_an_inline_function(cluster: &Cluster) {
     let needs = "source.inlinePath needs mode.function and source.inline";
     let field = "spec.source.inlinePath";
     let path = r#"{"source": {"inline": "x", "inlinePath": "m.py"}}"#;
@@ -133,9 +125,7 @@ async fn r5_r6_an_inline_path_goes_with_an_inline_function() {
         .await;
 }
 
-#[tokio::test]
-async fn r7_an_entrypoint_stays_in_the_work_directory() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn r7_an_entrypoint_stays_in_the_work_directory(cluster: &Cluster) {
     let says = "mode.task.entrypoint must be a relative path without '..' segments";
     let field = "spec.mode.task.entrypoint";
     let refused: &[Refused] = &[
@@ -166,9 +156,7 @@ async fn r7_an_entrypoint_stays_in_the_work_directory() {
     cluster.accepts_all("Run", TASK, &accepted).await;
 }
 
-#[tokio::test]
-async fn r11_a_session_has_no_workspace() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn r11_a_session_has_no_workspace(cluster: &Cluster) {
     let workspace = r#"{"workspace": {"name": "cache"}}"#;
     let says = "workspace may not be set with mode.session";
     cluster
@@ -186,9 +174,7 @@ async fn r11_a_session_has_no_workspace() {
     );
 }
 
-#[tokio::test]
-async fn r12_only_a_session_can_be_drained() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn r12_only_a_session_can_be_drained(cluster: &Cluster) {
     let drain = r#"{"termination": {"mode": "Drain"}}"#;
     let says = "termination.mode Drain requires mode.session";
     for base in [TASK, FUNCTION] {
@@ -204,9 +190,7 @@ async fn r12_only_a_session_can_be_drained() {
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-#[tokio::test]
-async fn r14_an_affinity_term_selects_something() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn r14_an_affinity_term_selects_something(cluster: &Cluster) {
     let says = "labelSelector must hold at least one matchLabels or matchExpressions entry";
     for (side, selector) in [
         ("runAffinity", "{}"),
@@ -247,9 +231,7 @@ fn terms(side: &str, selector: &str, list: &str) -> String {
     format!(r#"{{"affinity": {{"{side}": {{"{list}": [{term}]}}}}}}"#)
 }
 
-#[tokio::test]
-async fn an_artifact_input_stays_in_the_work_directory() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn an_artifact_input_stays_in_the_work_directory(cluster: &Cluster) {
     let input = |path: &str| {
         let reference = r#"{"name": "a", "driver": "filesystem", "type": "file", "sizeBytes": 1,
             "createdAt": "2026-01-02T03:04:05Z", "location": {"filesystem": {"path": "x"}}}"#;
@@ -267,9 +249,7 @@ async fn an_artifact_input_stays_in_the_work_directory() {
     cluster.accepts("Run", "plain", &input("in/a.tgz")).await;
 }
 
-#[tokio::test]
-async fn durations_are_well_formed_and_positive() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn durations_are_well_formed_and_positive(cluster: &Cluster) {
     let malformed = "should match";
     let refused: &[Refused] = &[
         (r#"{"timeout": "soon"}"#, "spec.timeout", malformed),
@@ -322,9 +302,7 @@ async fn durations_are_well_formed_and_positive() {
     cluster.accepts_all("Run", TASK, &accepted).await;
 }
 
-#[tokio::test]
-async fn quantities_are_numbers_or_quantity_texts() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn quantities_are_numbers_or_quantity_texts(cluster: &Cluster) {
     let field = "spec.resources.requests.runs";
     let refused: &[Refused] = &[
         (
@@ -353,9 +331,7 @@ async fn quantities_are_numbers_or_quantity_texts() {
     cluster.accepts_all("Run", TASK, &accepted).await;
 }
 
-#[tokio::test]
-async fn an_unknown_field_is_pruned_and_a_reserved_one_survives() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn an_unknown_field_is_pruned_and_a_reserved_one_survives(cluster: &Cluster) {
     let spec = super::changed(
         FUNCTION,
         r#"{"gpu": 1, "mode": {"session": null, "function": {"lang": "py"}}}"#,
@@ -382,9 +358,7 @@ async fn an_unknown_field_is_pruned_and_a_reserved_one_survives() {
 }
 
 /// Compatibility note 9: the shape of the core API is accepted and kept.
-#[tokio::test]
-async fn a_value_from_is_kept_as_written() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn a_value_from_is_kept_as_written(cluster: &Cluster) {
     let accepted = [
         r#"{"env": [{"name": "A", "value": "x"}, {"name": "A"}]}"#,
         r#"{"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k", "optional": true}}}]}"#,

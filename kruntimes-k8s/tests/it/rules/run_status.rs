@@ -7,9 +7,7 @@ const TASK: &str = r#"{"runtime": "bash", "mode": {"task": {}}}"#;
 const FIELD: &str = "status.artifactRefs[0].location";
 const SAYS: &str = "location must hold exactly the member named by driver";
 
-#[tokio::test]
-async fn r15_an_artifact_lies_where_its_driver_says() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn r15_an_artifact_lies_where_its_driver_says(cluster: &Cluster) {
     let reference = |driver: &str, location: &str| {
         format!(
             r#"{{"phase": "Succeeded", "artifactRefs": [{{"name": "a", "driver": "{driver}", "type": "file",
@@ -66,9 +64,7 @@ const STORES: &[Refused] = &[
     ),
 ];
 
-#[tokio::test]
-async fn r15_the_store_of_a_status_follows_its_driver() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn r15_the_store_of_a_status_follows_its_driver(cluster: &Cluster) {
     cluster.refuses_statuses("Run", TASK, STORES).await;
     let accepted = [
         r#"{"artifactStore": {"driver": "filesystem", "filesystem": {"volumeClaimName": "c"}}}"#,
@@ -78,9 +74,7 @@ async fn r15_the_store_of_a_status_follows_its_driver() {
 }
 
 /// A status says its phase; a new Run has no status at all.
-#[tokio::test]
-async fn a_phase_is_one_of_nine_and_starts_as_pending() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn a_phase_is_one_of_nine_and_starts_as_pending(cluster: &Cluster) {
     let created = cluster.accepts("Run", "new", &super::parsed(TASK)).await;
     assert_eq!(created.get("status"), None);
     cluster
@@ -192,9 +186,7 @@ const CONDITIONS: &[Refused] = &[
     ),
 ];
 
-#[tokio::test]
-async fn a_status_is_checked_field_by_field() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn a_status_is_checked_field_by_field(cluster: &Cluster) {
     cluster.refuses_statuses("Run", TASK, CONDITIONS).await;
     let accepted = [
         r#"{"conditions": [{"type": "kruntimes.io/Ready", "status": "Unknown", "reason": "A", "message": "",
@@ -207,9 +199,7 @@ async fn a_status_is_checked_field_by_field() {
 }
 
 /// The status subresource leaves the spec alone, and an update leaves the status alone.
-#[tokio::test]
-async fn spec_and_status_are_written_apart() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn spec_and_status_are_written_apart(cluster: &Cluster) {
     let mut object = cluster.accepts("Run", "apart", &super::parsed(TASK)).await;
     cluster
         .takes_status("Run", "apart", &serde_json::json!({"phase": "Running"}))

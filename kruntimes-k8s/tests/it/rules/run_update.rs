@@ -81,9 +81,7 @@ const ADDED: &[(&str, &str)] = &[
     (r#"{"mode": {"task": {"entrypoint": "a"}}}"#, "mode"),
 ];
 
-#[tokio::test]
-async fn r8_r9_what_is_placed_does_not_change() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn r8_r9_what_is_placed_does_not_change(cluster: &Cluster) {
     for (base, rows) in [(FULL, FROZEN), (TASK, ADDED)] {
         for (index, (change, field)) in rows.iter().enumerate() {
             let says = format!("{field} is immutable");
@@ -117,9 +115,7 @@ async fn r8_r9_what_is_placed_does_not_change() {
 }
 
 /// Compatibility note 10: another spelling of the same value is no change.
-#[tokio::test]
-async fn r8_durations_and_quantities_are_compared_by_value() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn r8_durations_and_quantities_are_compared_by_value(cluster: &Cluster) {
     for (index, (base, change)) in [
         (FULL, r#"{"timeout": "1m0s"}"#),
         (FULL, r#"{"timeout": "60000ms"}"#),
@@ -150,9 +146,7 @@ async fn r8_durations_and_quantities_are_compared_by_value() {
     }
 }
 
-#[tokio::test]
-async fn r8_a_full_object_that_only_cancels_is_taken() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn r8_a_full_object_that_only_cancels_is_taken(cluster: &Cluster) {
     let change = r#"{"cancelRequested": true, "timeout": "1m0s", "ttlSecondsAfterFinished": 5}"#;
     cluster
         .updates("Run", "cancelled", &parsed(FULL), &parsed(change))
@@ -171,9 +165,7 @@ async fn r8_a_full_object_that_only_cancels_is_taken() {
     }
 }
 
-#[tokio::test]
-async fn r10_a_cancellation_is_final() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn r10_a_cancellation_is_final(cluster: &Cluster) {
     let cancelled = changed(TASK, r#"{"cancelRequested": true}"#);
     let says = "cancelRequested may not be withdrawn once true";
     for (index, change) in [
@@ -221,9 +213,7 @@ async fn r10_a_cancellation_is_final() {
         .await;
 }
 
-#[tokio::test]
-async fn r13_termination_moves_only_towards_immediate() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn r13_termination_moves_only_towards_immediate(cluster: &Cluster) {
     let says = "termination may not be withdrawn, and may only move from Drain to Immediate";
     let with = |mode: &str| {
         changed(
@@ -282,9 +272,7 @@ async fn r13_termination_moves_only_towards_immediate() {
         .await;
 }
 
-#[tokio::test]
-async fn r12_a_task_cannot_be_drained_later() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn r12_a_task_cannot_be_drained_later(cluster: &Cluster) {
     let says = "termination.mode Drain requires mode.session";
     let change = json!({"termination": {"mode": "Drain"}});
     cluster

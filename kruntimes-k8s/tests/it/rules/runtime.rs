@@ -9,9 +9,7 @@ const POOL: &str =
 
 const CONTAINERS: &str = "spec.template.spec.containers";
 
-#[tokio::test]
-async fn t1_t2_the_first_container_is_the_runtime() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn t1_t2_the_first_container_is_the_runtime(cluster: &Cluster) {
     let refused: &[Refused] = &[
         (r#"{"template": null}"#, "spec.template", "Required value"),
         (
@@ -70,9 +68,7 @@ async fn t1_t2_the_first_container_is_the_runtime() {
     cluster.accepts_all("Runtime", POOL, &accepted).await;
 }
 
-#[tokio::test]
-async fn t3_t4_t5_the_pod_fits_a_deployment() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn t3_t4_t5_the_pod_fits_a_deployment(cluster: &Cluster) {
     let account = "spec.template.spec.serviceAccountName";
     let refused: &[Refused] = &[
         (
@@ -122,9 +118,7 @@ async fn t3_t4_t5_the_pod_fits_a_deployment() {
 
 const STORE: &str = "artifactStore must hold exactly the member named by driver";
 
-#[tokio::test]
-async fn t6_a_store_has_the_member_of_its_driver() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn t6_a_store_has_the_member_of_its_driver(cluster: &Cluster) {
     let field = "spec.artifactStore";
     let refused: &[Refused] = &[
         (
@@ -178,9 +172,7 @@ async fn t6_a_store_has_the_member_of_its_driver() {
 }
 
 /// Section 4.2: an endpoint must parse as a URL with scheme and host.
-#[tokio::test]
-async fn an_endpoint_has_scheme_and_host() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn an_endpoint_has_scheme_and_host(cluster: &Cluster) {
     for endpoint in ["s3.example", "/path", "https://", "://host"] {
         let spec = changed(POOL, &store(endpoint));
         cluster
@@ -239,9 +231,7 @@ const SOURCES: [&str; 30] = [
     "image",
 ];
 
-#[tokio::test]
-async fn t7_a_workspace_has_one_volume_source() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn t7_a_workspace_has_one_volume_source(cluster: &Cluster) {
     for (index, source) in SOURCES.iter().enumerate() {
         let one = workspace(&[source]);
         cluster
@@ -270,9 +260,7 @@ fn workspace(sources: &[&str]) -> Value {
     spec
 }
 
-#[tokio::test]
-async fn defaults_are_filled_in_and_the_template_survives() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn defaults_are_filled_in_and_the_template_survives(cluster: &Cluster) {
     let change = r#"{"template": {
         "metadata": {"labels": {"team": "a"}, "annotations": {"note": "b"}},
         "spec": {"nodeSelector": {"disk": "ssd"}, "volumes": [{"name": "v", "emptyDir": {}}]}

@@ -9,35 +9,37 @@ const KINDS: [&str; 2] = ["Workflow", "WorkflowRun"];
 const JOBS: &str =
     r#"{"jobs": {"a": {"runs-on": "bash", "steps": [{"name": "s", "run": "true"}]}}}"#;
 
-async fn refuse(rows: &[Refused]) {
-    let cluster = Cluster::start().await;
+async fn refuse(cluster: &Cluster, rows: &[Refused]) {
+    let cluster = cluster.another().await;
     for kind in KINDS {
         cluster.refuses_all(kind, JOBS, rows).await;
     }
 }
 
-async fn accept(rows: &[&str]) {
-    let cluster = Cluster::start().await;
+async fn accept(cluster: &Cluster, rows: &[&str]) {
+    let cluster = cluster.another().await;
     for kind in KINDS {
         cluster.accepts_all(kind, JOBS, rows).await;
     }
 }
 
-#[tokio::test]
-async fn w1_w2_a_job_has_steps_or_calls() {
+pub(crate) async fn w1_w2_a_job_has_steps_or_calls(cluster: &Cluster) {
     let one = "a job must set exactly one of steps and uses";
-    refuse(&[
-        (r#"{"jobs": {"a": {"steps": null}}}"#, "spec.jobs[a]", one),
-        (r#"{"jobs": {"a": {"uses": "w"}}}"#, "spec.jobs[a]", one),
-        (r#"{"jobs": {"b": {}}}"#, "spec.jobs[b]", one),
-        (
-            r#"{"jobs": {"a": {"with": {"x": "1"}}}}"#,
-            "spec.jobs[a].with",
-            "with of a job requires uses",
-        ),
-    ])
+    refuse(
+        cluster,
+        &[
+            (r#"{"jobs": {"a": {"steps": null}}}"#, "spec.jobs[a]", one),
+            (r#"{"jobs": {"a": {"uses": "w"}}}"#, "spec.jobs[a]", one),
+            (r#"{"jobs": {"b": {}}}"#, "spec.jobs[b]", one),
+            (
+                r#"{"jobs": {"a": {"with": {"x": "1"}}}}"#,
+                "spec.jobs[a].with",
+                "with of a job requires uses",
+            ),
+        ],
+    )
     .await;
-    accept(&[
+    accept(cluster, &[
         r#"{"jobs": {"b": {"uses": "w"}}}"#,
         r#"{"jobs": {"b": {"uses": "w", "with": {"x": "1"}, "needs": ["a"], "outputs": {"o": "v"}}}}"#,
         r#"{"jobs": {"a": {"outputs": {"o": "v"}}}}"#,
@@ -45,12 +47,10 @@ async fn w1_w2_a_job_has_steps_or_calls() {
     .await;
 }
 
-#[tokio::test]
-async fn w3_w4_w5_a_step_runs_or_uses() {
+pub(crate) async fn w3_w4_w5_a_step_runs_or_uses(cluster: &Cluster) {
     let step = |step: &str| {
         format!(r#"{{"jobs": {{"a": {{"steps": [{{"name": "ok", "run": "1"}}, {step}]}}}}}}"#)
     };
-    let cluster = Cluster::start().await;
     for (text, field, says) in [
         (
             r#"{"name": "s"}"#,
@@ -105,30 +105,30 @@ async fn w3_w4_w5_a_step_runs_or_uses() {
     }
 }
 
-#[tokio::test]
-async fn w6_needs_name_other_jobs() {
+pub(crate) async fn w6_needs_name_other_jobs(cluster: &Cluster) {
     let says = "needs must name other jobs of the same object";
-    refuse(&[
-        (r#"{"jobs": {"a": {"needs": ["b"]}}}"#, "spec.jobs", says),
-        (r#"{"jobs": {"a": {"needs": ["a"]}}}"#, "spec.jobs", says),
-        (
-            r#"{"jobs": {"b": {"uses": "w", "needs": ["a", "c"]}}}"#,
-            "spec.jobs",
-            says,
-        ),
-    ])
+    refuse(
+        cluster,
+        &[
+            (r#"{"jobs": {"a": {"needs": ["b"]}}}"#, "spec.jobs", says),
+            (r#"{"jobs": {"a": {"needs": ["a"]}}}"#, "spec.jobs", says),
+            (
+                r#"{"jobs": {"b": {"uses": "w", "needs": ["a", "c"]}}}"#,
+                "spec.jobs",
+                says,
+            ),
+        ],
+    )
     .await;
     // A cycle is for the controller to find.
-    accept(&[
+    accept(cluster, &[
         r#"{"jobs": {"b": {"uses": "w", "needs": ["a"]}, "c": {"uses": "w", "needs": ["a", "b"]}}}"#,
         r#"{"jobs": {"a": {"needs": ["b"]}, "b": {"uses": "w", "needs": ["a"]}}}"#,
     ])
     .await;
 }
 
-#[tokio::test]
-async fn w7_job_names_are_label_values() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn w7_job_names_are_label_values(cluster: &Cluster) {
     let says = "a job name must have at most 63 characters and be a label value";
     let (longest, longer) = ("j".repeat(63), "j".repeat(64));
     for kind in KINDS {
@@ -197,18 +197,15 @@ const FORMATS: &[Refused] = &[
     ),
 ];
 
-#[tokio::test]
-async fn fields_of_jobs_and_steps_have_their_formats() {
-    refuse(FORMATS).await;
-    accept(&[
+pub(crate) async fn fields_of_jobs_and_steps_have_their_formats(cluster: &Cluster) {
+    refuse(cluster, FORMATS).await;
+    accept(cluster, &[
         r#"{"jobs": {"a": {"steps": [{"name": "s", "run": "", "artifacts": [{"from": "f", "path": "./p"}]}]}}}"#,
     ])
     .await;
 }
 
-#[tokio::test]
-async fn a_workflow_declares_inputs_and_outputs_and_may_be_edited() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn a_workflow_declares_inputs_and_outputs_and_may_be_edited(cluster: &Cluster) {
     let refused: &[Refused] = &[
         (
             r#"{"inputs": {"a": {"type": "number"}}}"#,

@@ -7,9 +7,7 @@ use super::{Cluster, Refused, changed, parsed};
 const JOBS: &str = r#"{"jobs": {"a": {"runs-on": "bash", "needs": ["b"], "steps": [
     {"name": "s", "run": "true", "env": {"A": "1"}}]}, "b": {"uses": "w"}}}"#;
 
-#[tokio::test]
-async fn jobs_are_immutable() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn jobs_are_immutable(cluster: &Cluster) {
     for (index, change) in [
         json!({"jobs": {"c": {"uses": "w"}}}),
         json!({"jobs": {"a": null}}),
@@ -38,9 +36,7 @@ async fn jobs_are_immutable() {
         .await;
 }
 
-#[tokio::test]
-async fn cancel_requested_is_final() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn cancel_requested_is_final(cluster: &Cluster) {
     let cancelled = changed(JOBS, r#"{"cancelRequested": true}"#);
     let says = "cancelRequested may not be withdrawn once true";
     for (index, change) in [
@@ -82,9 +78,7 @@ async fn cancel_requested_is_final() {
 }
 
 /// There is no `uses` or `with` at the root.
-#[tokio::test]
-async fn a_workflow_run_calls_nothing_itself() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn a_workflow_run_calls_nothing_itself(cluster: &Cluster) {
     let spec = changed(JOBS, r#"{"uses": "w", "with": {"a": "b"}}"#);
     let stored = cluster
         .create("WorkflowRun", "pruned", &spec)
@@ -142,9 +136,7 @@ const STATUSES: &[Refused] = &[
 ];
 
 /// Compatibility note 1: a step may end as Timeout or Cancelled.
-#[tokio::test]
-async fn a_status_is_checked_field_by_field() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn a_workflow_status_is_checked_field_by_field(cluster: &Cluster) {
     cluster
         .refuses_statuses("WorkflowRun", JOBS, STATUSES)
         .await;

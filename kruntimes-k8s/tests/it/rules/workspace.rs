@@ -6,9 +6,7 @@ use super::{Cluster, Refused, assert_blames, parsed};
 
 const CACHE: &str = r#"{"runtime": "bash"}"#;
 
-#[tokio::test]
-async fn a_workspace_names_a_runtime_and_gets_defaults() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn a_workspace_names_a_runtime_and_gets_defaults(cluster: &Cluster) {
     let refused: &[Refused] = &[
         (r#"{"runtime": null}"#, "spec.runtime", "Required value"),
         (r#"{"runtime": "-a"}"#, "spec.runtime", "should match"),
@@ -55,9 +53,7 @@ async fn a_workspace_names_a_runtime_and_gets_defaults() {
         .await;
 }
 
-#[tokio::test]
-async fn a_workspace_never_moves_to_another_pod() {
-    let cluster = Cluster::start().await;
+pub(crate) async fn a_workspace_never_moves_to_another_pod(cluster: &Cluster) {
     let kind = "PersistentWorkspace";
     cluster.accepts(kind, "bound", &parsed(CACHE)).await;
     let bound = json!({"phase": "Bound", "boundPod": "p", "boundPodUID": "u"});
