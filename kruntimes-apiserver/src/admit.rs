@@ -142,6 +142,20 @@ pub(crate) fn place(
     Ok(())
 }
 
+/// Refuses an update that means an object of another life; for a patch such a UID is only a forbidden change.
+pub(crate) fn same_life(served: &Served, current: &Object, sent: &Value) -> Result<(), ApiError> {
+    let (name, uid) = (current.key.name.as_str(), meta_text(sent, "uid"));
+    if uid.is_empty() || uid == current.uid() {
+        return Ok(());
+    }
+    let detail = format!(
+        "StorageError: invalid object, Code: 4, Key: {name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
+         failed: UID in precondition: {uid}, UID in object meta: {}",
+        current.uid()
+    );
+    Err(ApiError::conflict(served, name, &detail))
+}
+
 /// Works out what a write over an existing object leads to.
 pub(crate) fn replace(
     served: &Served,
@@ -159,18 +173,6 @@ pub(crate) fn replace(
     let version = meta_text(&sent, "resourceVersion");
     if !version.is_empty() && version != current.version.to_string() {
         return Err(ApiError::modified(served, name));
-    }
-    let uid = meta_text(&sent, "uid");
-    if !uid.is_empty() && uid != current.uid() {
-        return Err(ApiError::conflict(
-            served,
-            name,
-            &format!(
-                "StorageError: invalid object, Code: 4, Key: {name}, ResourceVersion: 0, AdditionalErrorMsg: \
-                 Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-                current.uid()
-            ),
-        ));
     }
     let mut next = match scope {
         Scope::Main => {

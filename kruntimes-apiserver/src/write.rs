@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use crate::{
-    admit::{Scope, Unknown, admit, ingest, place, replace},
+    admit::{Scope, Unknown, admit, ingest, place, replace, same_life},
     builtin::NAMESPACES,
     commit::{Core, Outcome},
     error::ApiError,
@@ -194,6 +194,7 @@ impl Core {
         }
         let warnings = RefCell::new(Vec::new());
         let outcome = self.change(served, key, options.dry_run, |current| {
+            same_life(served, current, &sent)?;
             let (next, told) = replace(served, scope, current, sent.clone(), options.unknown)?;
             *warnings.borrow_mut() = told;
             Ok(next)

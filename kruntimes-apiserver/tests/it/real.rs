@@ -23,7 +23,7 @@ use crate::suite::{self, Widget};
 const KUBECONFIG: &str = "KRUNTIMES_E2E_KUBECONFIG";
 
 /// Returns a client of the real control plane, where widgets are served; none when there is no such thing.
-async fn client() -> Option<Client> {
+pub(crate) async fn client() -> Option<Client> {
     static WIDGETS: OnceCell<()> = OnceCell::const_new();
     let Some(path) = std::env::var_os(KUBECONFIG) else {
         let _ = writeln!(io::stderr(), "skipped: {KUBECONFIG} is not set");

@@ -2,4 +2,6 @@
 
 mod following;
 mod local;
+mod real;
+mod scenarios;
 mod simulation;

@@ -149,15 +149,19 @@ async fn interruptible(args: &Args) -> Result<(), Error> {
 }
 
 async fn run(args: &Args) -> Result<(), Error> {
-    let began = Instant::now();
     if let Some(path) = &args.kubeconfig {
         let path = path.canonicalize().map_err(root::Error::at(path))?;
+        suite::compile().await?;
+        let began = Instant::now();
         definitions::apply(&path).await?;
         suite::run(&path, args.only.as_deref()).await?;
         summary("the given cluster", began);
         return Ok(());
     }
     let binaries = binaries::provide().await?;
+    // Before the control plane runs: compiling beside it makes both slow.
+    suite::compile().await?;
+    let began = Instant::now();
     let mut plane = Plane::start(&binaries, args.keep).await?;
     say(&format!(
         "Kubernetes {} answers at {}",
@@ -176,9 +180,9 @@ async fn run(args: &Args) -> Result<(), Error> {
         if let Err(error) = &tested {
             let _ = writeln!(io::stderr(), "error: {}", crate::chain(error));
         }
+        let path = kubeconfig.display();
         say(&format!(
-            "the control plane stays until Ctrl-C: kubectl --kubeconfig {} get runs",
-            kubeconfig.display()
+            "the control plane stays until Ctrl-C: kubectl --kubeconfig {path} get crds"
         ));
         return Err(plane.ended().await);
     }

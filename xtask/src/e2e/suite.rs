@@ -18,6 +18,17 @@ const KUBECONFIG: &str = "KRUNTIMES_E2E_KUBECONFIG";
 /// Tests at once. They mostly wait for the control plane, not for a processor.
 const AT_ONCE: &str = "8";
 
+/// Compiles the tests.
+///
+/// # Errors
+///
+/// Fails when they do not compile; cargo has said why.
+pub(super) async fn compile() -> Result<(), Error> {
+    say("compiling the tests");
+    let mut cargo = cargo(&["--no-run"]);
+    finished(&mut cargo).await
+}
+
 /// Runs all tests, or those with `only` in their names.
 ///
 /// # Errors
@@ -27,7 +38,7 @@ pub(super) async fn run(kubeconfig: &Path, only: Option<&str>) -> Result<(), Err
     let chosen = match only {
         None => vec![MODULE.to_owned()],
         Some(only) => {
-            let names = chosen(&listed(kubeconfig).await?, only);
+            let names = chosen(&listed().await?, only);
             if names.is_empty() {
                 return Err(Error::NothingChosen(only.to_owned()));
             }
@@ -36,9 +47,14 @@ pub(super) async fn run(kubeconfig: &Path, only: Option<&str>) -> Result<(), Err
         }
     };
     say("running the tests against it");
-    let mut cargo = cargo(kubeconfig);
+    let mut cargo = cargo(&["--no-fail-fast", "--"]);
     cargo.args(["--test-threads", AT_ONCE]).args(chosen);
-    let status = Process::start(&mut cargo)?.wait().await?;
+    finished(cargo.env(KUBECONFIG, kubeconfig)).await
+}
+
+/// Runs cargo to an end that must be a good one.
+async fn finished(cargo: &mut Command) -> Result<(), Error> {
+    let status = Process::start(cargo)?.wait().await?;
     if status.success() {
         Ok(())
     } else {
@@ -46,22 +62,20 @@ pub(super) async fn run(kubeconfig: &Path, only: Option<&str>) -> Result<(), Err
     }
 }
 
-/// Cargo up to the words for the test binaries.
-fn cargo(kubeconfig: &Path) -> Command {
+/// `cargo test` of the packages, with more words.
+fn cargo(more: &[&str]) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["test", "--locked", "--no-fail-fast", "--test", "it"]);
+    cargo.args(["test", "--locked", "--test", "it"]);
     for package in PACKAGES {
         cargo.args(["-p", package]);
     }
-    cargo.arg("--").current_dir(root::path());
-    cargo.env(KUBECONFIG, kubeconfig);
+    cargo.args(more).current_dir(root::path());
     cargo
 }
 
 /// What the test binaries list.
-async fn listed(kubeconfig: &Path) -> Result<String, Error> {
-    let mut cargo = cargo(kubeconfig);
-    cargo.args(["--list", "--format", "terse", MODULE]);
+async fn listed() -> Result<String, Error> {
+    let mut cargo = cargo(&["--", "--list", "--format", "terse", MODULE]);
     let mut process = Process::start(cargo.stdout(Stdio::piped()))?;
     let (status, listed) = process.said().await?;
     if status.success() {

@@ -133,7 +133,9 @@ pub(crate) async fn what_was_set_once_cannot_be_changed(client: Client) {
         let status = refused(room.widgets.patch("w", &params, &patch).await);
         assert!(status.is_invalid(), "{field}");
         assert!(
-            status.message.contains(&format!("metadata.{field}: Invalid value"))
+            status
+                .message
+                .contains(&format!("metadata.{field}: Invalid value"))
                 && status.message.contains("field is immutable"),
             "{}",
             status.message

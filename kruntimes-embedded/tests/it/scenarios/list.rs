@@ -1,0 +1,20 @@
+//! The one list of all scenarios.
+
+/// Hands every scenario to a macro that makes tests of them.
+///
+/// Each server under test has such a macro: the embedded service, and a real control plane.
+macro_rules! every_scenario {
+    ($generate:ident) => {
+        $generate! {
+            a_diamond_of_jobs_hands_outputs_down,
+            a_failed_step_skips_what_needs_it,
+            a_cancelled_workflow_leaves_no_process,
+            a_failed_attempt_is_repeated_until_it_succeeds,
+            an_overdue_run_times_out,
+            restarted_controllers_go_on_where_they_were,
+            two_schedulers_place_every_run_once,
+            runs_go_with_their_workflow_run,
+        }
+    };
+}
+pub(crate) use every_scenario;
