@@ -2,6 +2,8 @@
 
 mod following;
 mod local;
+#[cfg(test)]
 mod real;
+#[cfg(test)]
 mod scenarios;
 mod simulation;

@@ -1,12 +1,14 @@
 //! The binaries of the control plane, built once for each set of pinned modules.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use tokio::process::Command;
+use tokio::time::Instant;
 
 use super::process::{Process, last_lines};
 use super::{Error, say};
@@ -57,12 +59,11 @@ pub(super) async fn provide() -> Result<Binaries, Error> {
         digest.update(part);
         digest.update([0]);
     }
-    let key: String = digest
-        .finalize()
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let mut key = String::new();
+    for byte in &digest.finalize()[..8] {
+        // Writing into a text cannot fail.
+        let _ = write!(key, "{byte:02x}");
+    }
     let directory = target().join("control-plane").join(key);
     fs::create_dir_all(&directory).map_err(root::Error::at(&directory))?;
     let binaries = Binaries {

@@ -14,9 +14,9 @@ mod suite;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
 
 use crate::root;
 use args::{Args, Asked};

@@ -216,7 +216,7 @@ impl World {
     /// Lists the names of all Runs.
     pub(crate) async fn run_names(&self) -> Vec<String> {
         let runs = self.runs().list(&ListParams::default()).await.unwrap();
-        runs.iter().map(|run| run.name_any()).collect()
+        runs.iter().map(kube::ResourceExt::name_any).collect()
     }
 }
 
