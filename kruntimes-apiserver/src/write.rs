@@ -194,7 +194,7 @@ impl Core {
         }
         let warnings = RefCell::new(Vec::new());
         let outcome = self.change(served, key, options.dry_run, |current| {
-            same_life(served, current, &sent)?;
+            same_life(served, current, &sent.value)?;
             let (next, told) = replace(served, scope, current, sent.clone(), options.unknown)?;
             *warnings.borrow_mut() = told;
             Ok(next)
