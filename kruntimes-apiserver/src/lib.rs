@@ -105,6 +105,7 @@ mod metadata;
 mod object;
 mod openapi;
 mod patch;
+mod protobuf;
 mod query;
 mod registry;
 mod review;

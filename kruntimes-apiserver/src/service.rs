@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, header, request::Parts};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde_json::json;
 use tower::Service;
@@ -30,6 +30,7 @@ use crate::{
     manifest::Manifest,
     object::Key,
     patch::Change,
+    protobuf,
     query::Query,
     review,
     route::{self, Place, Route},
@@ -102,7 +103,7 @@ where
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
             let answer = match core.access.admit(&caller, &mut parts) {
-                Ok(()) => match read(body).await {
+                Ok(()) => match read(body).await.and_then(|body| legible(&mut parts, body)) {
                     Ok(body) => serve(core, &parts, &body).await,
                     Err(error) => Err(error),
                 },
@@ -123,6 +124,19 @@ where
         Err(error) if error.is::<LengthLimitError>() => Err(ApiError::too_large(BODY_MAX_BYTES)),
         Err(error) => Err(ApiError::bad_request(format!("unreadable body: {error}"))),
     }
+}
+
+/// Turns a body in protocol buffers into JSON, where it has a JSON form.
+fn legible(parts: &mut Parts, body: Bytes) -> Result<Bytes, ApiError> {
+    if body.is_empty() || !content_type(parts).starts_with(protobuf::MEDIA_TYPE) {
+        return Ok(body);
+    }
+    let Some(json) = protobuf::to_json(&body)? else {
+        return Ok(body);
+    };
+    let format = HeaderValue::from_static("application/json");
+    parts.headers.insert(header::CONTENT_TYPE, format);
+    Ok(json)
 }
 
 async fn serve(core: Arc<Core>, parts: &Parts, body: &Bytes) -> Result<Answer, ApiError> {
