@@ -71,8 +71,10 @@
 //! Objects live in memory. With [`Builder::data_dir`] they are on disk as well, before anybody is told of them, and
 //! a server that was killed at any moment goes on from there.
 //!
-//! Left out so far, and refused rather than ignored: server-side apply and strategic merge patch (415), subresources
-//! other than `status` and `log` (404).
+//! # What is missing
+//!
+//! Left out, and refused rather than ignored: server-side apply (415), subresources other than `status` and `log` (404),
+//! answers in protocol buffers (406; bodies in them are read).
 
 mod accept;
 mod access;

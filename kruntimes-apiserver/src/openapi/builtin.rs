@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use k8s_openapi::{
-    api::{apps, coordination, core, events, networking, rbac},
+    api::{apps, authentication, authorization, coordination, core, events, networking, rbac},
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     apimachinery::pkg::apis::meta,
 };
@@ -19,7 +19,10 @@ const EITHER: &str = "x-kubernetes-int-or-string";
 /// Adds a type and everything it consists of.
 type Add = fn(&mut SchemaGenerator) -> Cow<'static, str>;
 
-const ROOTS: [(&str, &str, Add); 15] = [
+const AUTHENTICATION: &str = "authentication.k8s.io";
+const AUTHORIZATION: &str = "authorization.k8s.io";
+
+const ROOTS: [(&str, &str, Add); 20] = [
     ("", "ConfigMap", add::<core::v1::ConfigMap>),
     ("", "Event", add::<core::v1::Event>),
     ("", "Namespace", add::<core::v1::Namespace>),
@@ -38,6 +41,31 @@ const ROOTS: [(&str, &str, Add); 15] = [
         add::<apps::v1::ControllerRevision>,
     ),
     ("apps", "Deployment", add::<apps::v1::Deployment>),
+    (
+        AUTHENTICATION,
+        "SelfSubjectReview",
+        add::<authentication::v1::SelfSubjectReview>,
+    ),
+    (
+        AUTHENTICATION,
+        "TokenReview",
+        add::<authentication::v1::TokenReview>,
+    ),
+    (
+        AUTHORIZATION,
+        "LocalSubjectAccessReview",
+        add::<authorization::v1::LocalSubjectAccessReview>,
+    ),
+    (
+        AUTHORIZATION,
+        "SelfSubjectAccessReview",
+        add::<authorization::v1::SelfSubjectAccessReview>,
+    ),
+    (
+        AUTHORIZATION,
+        "SubjectAccessReview",
+        add::<authorization::v1::SubjectAccessReview>,
+    ),
     (
         "coordination.k8s.io",
         "Lease",

@@ -93,7 +93,9 @@ fn document(registry: &Registry, group: &str, version: &str) -> Value {
             None => schemas.add_built_in(served),
         };
         let list = format!("{name}List");
-        schemas.add(list.clone(), list_schema(served, &name));
+        if served.kind.is_stored() {
+            schemas.add(list.clone(), list_schema(served, &name));
+        }
         paths::add(served, &name, &list, &mut all_paths);
     }
     json!({

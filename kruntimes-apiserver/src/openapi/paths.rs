@@ -36,18 +36,19 @@ pub(super) fn add(served: &Served, schema: &str, list: &str, paths: &mut Map<Str
         paths.insert(path, Value::Object(item));
     };
     let (home, about) = if kind.namespaced {
-        let across = format!("{}ForAllNamespaces", kind.name);
-        put(
-            format!("{base}/{}", kind.plural),
-            &[Action::List],
-            &across,
-            None,
-        );
+        if kind.is_stored() {
+            let across = format!("{}ForAllNamespaces", kind.name);
+            let everywhere = format!("{base}/{}", kind.plural);
+            put(everywhere, &[Action::List], &across, None);
+        }
         let home = format!("{base}/namespaces/{{namespace}}/{}", kind.plural);
         (home, format!("Namespaced{}", kind.name))
     } else {
         (format!("{base}/{}", kind.plural), kind.name.clone())
     };
+    if !kind.is_stored() {
+        return put(home, &[Action::Create], &about, None);
+    }
     let (many, one): (&[Action], &[Action]) = if kind.fixed {
         // Applying a definition as it is succeeds, so clients must know how.
         (&[Action::List, Action::Create], &ONE[..3])
