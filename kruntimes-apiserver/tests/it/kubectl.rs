@@ -361,3 +361,39 @@ async fn kubectl_watches() {
     watch.kill().await.unwrap();
     kubectl.served.stop().await;
 }
+
+/// These commands speak protocol buffers.
+#[tokio::test]
+async fn kubectl_makes_built_in_kinds_itself() {
+    let Some(kubectl) = Kubectl::start().await else {
+        return;
+    };
+    kubectl
+        .prints(&[
+            ("create configmap made --from-literal k=v", &["created"]),
+            ("get cm made -o jsonpath={.data.k}", &["v"]),
+            (
+                "create secret generic hidden --from-literal k=v",
+                &["created"],
+            ),
+            (
+                "create deployment another --image image:2 --replicas 0",
+                &["created"],
+            ),
+            ("get deploy another -o jsonpath={.spec.replicas}", &["0"]),
+            (
+                "create role reader --verb get --resource pods",
+                &["created"],
+            ),
+            (
+                "create rolebinding reads --role reader --user u",
+                &["created"],
+            ),
+            ("create serviceaccount robot", &["created"]),
+            ("create namespace room", &["created"]),
+            ("auth can-i create deployments.apps", &["yes"]),
+            ("auth whoami", &["system:masters"]),
+        ])
+        .await;
+    kubectl.served.stop().await;
+}
