@@ -138,6 +138,13 @@ impl Object {
         }
     }
 
+    /// Returns the same object under another `apiVersion`, as versions without a conversion webhook are converted.
+    pub(crate) fn renamed(&self, api_version: &str) -> Self {
+        let mut value = (*self.value).clone();
+        value["apiVersion"] = Value::from(api_version);
+        Self::new(Arc::clone(&self.key), self.version, value).cold()
+    }
+
     /// Returns the same object with nothing but its text.
     pub(crate) fn cold(&self) -> Self {
         Self {

@@ -23,7 +23,7 @@ use crate::{
     commit::Core,
     crd,
     definitions::Definitions,
-    disk::{Contents, Disk, Resources, StoreError, Writer},
+    disk::{Contents, Disk, Resource, Resources, StoreError, Writer},
     garbage,
     ids::{IdSource, RandomIds},
     logs::PodLogs,
@@ -209,7 +209,11 @@ impl Builder {
         }
         registry.definitions = Definitions::new(self.crds, self.clock.now());
         let mut store = Store::new(registry.next_shelf(), self.window);
-        let resources = registry.kinds().map(|served| served.resource()).collect();
+        let stored = registry.kinds().map(|served| Resource {
+            name: served.resource(),
+            api_version: served.kind.api_version.clone(),
+        });
+        let resources = stored.collect();
         let writer = match open(&resources)? {
             None => None,
             Some((disk, contents)) => {
@@ -336,12 +340,13 @@ impl ApiServer {
         }
     }
 
-    /// Returns the version of the latest write.
+    /// Returns the version of the latest write; it may still be on its way to the disk.
     pub fn resource_version(&self) -> u64 {
         self.core.lock().version()
     }
 
-    /// Returns all objects as they are at one moment, without copying them.
+    /// Returns all objects as they are at one moment, without copying them; the latest may still be on their way to
+    /// the disk.
     pub fn snapshot(&self) -> Snapshot {
         let store = self.core.lock();
         let objects = self

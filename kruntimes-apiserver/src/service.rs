@@ -28,7 +28,7 @@ use crate::{
     list::{self, ListRequest},
     logs::LogRequest,
     manifest::Manifest,
-    object::Key,
+    object::{Key, Object},
     patch::Change,
     protobuf,
     query::Query,
@@ -38,7 +38,7 @@ use crate::{
     shape::{Form, View},
     table::Table,
     watch::{self, WatchRequest},
-    write::{WriteOptions, Written, agent_name},
+    write::{WriteOptions, Written},
 };
 
 /// Largest request body, that of Kubernetes.
@@ -165,8 +165,6 @@ struct Call {
     place: Place,
     query: Query,
     view: View,
-    /// Who writes, unless the query says it.
-    agent: String,
 }
 
 impl Call {
@@ -182,17 +180,12 @@ impl Call {
         }
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let view = served.view(form(&core, &served, &place, &query, parts)?);
-        let agent = parts.headers.get(header::USER_AGENT);
-        let agent = agent
-            .and_then(|value| value.to_str().ok())
-            .map_or_else(|| agent_name(""), agent_name);
         Ok(Self {
             core,
             served,
             place,
             query,
             view,
-            agent,
         })
     }
 
@@ -275,14 +268,19 @@ impl Call {
     }
 
     async fn get(&self) -> Result<Answer, ApiError> {
+        let object = self.find().await?;
+        Ok(answer::document(StatusCode::OK, self.view.bytes(&object)))
+    }
+
+    /// Looks an object up; only its own last write has to be beyond loss, unless it is missing.
+    async fn find(&self) -> Result<Arc<Object>, ApiError> {
         let found = self.core.get(&self.served, &self.key());
         let seen = match &found {
             Ok(object) => object.version,
             Err(_) => self.core.lock().version(),
         };
         self.core.settle(seen).await?;
-        let object = found?;
-        Ok(answer::document(StatusCode::OK, self.view.bytes(&object)))
+        found
     }
 
     fn list(&self) -> Result<Answer, ApiError> {
@@ -306,7 +304,7 @@ impl Call {
     }
 
     fn create(&self, parts: &Parts, body: &Bytes) -> Result<Answer, ApiError> {
-        let options = WriteOptions::of_query("CreateOptions", &self.query, &self.agent)?;
+        let options = WriteOptions::of_query(&self.query)?;
         let object = Manifest::read(content_type(parts), body, &self.served.kind.name)?;
         let written = self
             .core
@@ -315,7 +313,7 @@ impl Call {
     }
 
     fn update(&self, scope: Scope, parts: &Parts, body: &Bytes) -> Result<Answer, ApiError> {
-        let options = WriteOptions::of_query("UpdateOptions", &self.query, &self.agent)?;
+        let options = WriteOptions::of_query(&self.query)?;
         let object = Manifest::read(content_type(parts), body, &self.served.kind.name)?;
         let written = self
             .core
@@ -324,17 +322,12 @@ impl Call {
     }
 
     fn patch(&self, scope: Scope, parts: &Parts, body: &Bytes) -> Result<Answer, ApiError> {
+        let options = WriteOptions::of_query(&self.query)?;
         let change = Change::parse(content_type(parts), body, &self.served)?;
-        let options = WriteOptions::of_patch(&self.query, &self.agent, &change)?;
         let written = self
             .core
             .patch(&self.served, &self.key(), scope, &change, options)?;
-        let code = if written.created {
-            StatusCode::CREATED
-        } else {
-            StatusCode::OK
-        };
-        Ok(self.written(code, &written))
+        Ok(self.written(StatusCode::OK, &written))
     }
 
     fn written(&self, code: StatusCode, written: &Written) -> Answer {
@@ -375,7 +368,7 @@ impl Call {
 
     async fn log(&self) -> Result<Answer, ApiError> {
         let key = self.key();
-        self.core.get(&self.served, &key)?;
+        self.find().await?;
         let request = LogRequest::of_query(&key.namespace, &key.name, &self.query)?;
         let Some(logs) = &self.core.logs else {
             return Err(ApiError::unavailable("no source of pod logs is configured"));

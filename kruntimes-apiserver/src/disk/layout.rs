@@ -1,7 +1,7 @@
 //! What the file looks like inside: three tables, and the bytes of a key and of a row.
 //!
 //! - `meta`: the format, and the version counter as of the last deletion.
-//! - `kinds`: for each resource the number its keys start with, and the `apiVersion` of its texts.
+//! - `kinds`: for each resource the number its keys start with, and the `apiVersion` of its first texts.
 //! - `objects`: key (number, namespace, zero byte, name) to row (version, facts, text).
 //!
 //! The counter of a file is the highest version in it: of the counter and of all rows. A put needs no write to the
@@ -31,6 +31,18 @@ pub(super) type KindNumber = u16;
 
 /// Bit of the first byte of a row: the object carries a deletion timestamp.
 const ENDING: u8 = 1;
+
+/// Writes what the file says of a resource.
+pub(super) fn write_kind(number: KindNumber, api_version: &str) -> Vec<u8> {
+    [&number.to_be_bytes()[..], api_version.as_bytes()].concat()
+}
+
+/// Reads what [`write_kind`] wrote.
+pub(super) fn read_kind(bytes: &[u8]) -> Option<(KindNumber, String)> {
+    let (number, api_version) = bytes.split_first_chunk()?;
+    let api_version = str::from_utf8(api_version).ok()?;
+    Some((KindNumber::from_be_bytes(*number), api_version.to_owned()))
+}
 
 /// Writes the key of an object. A namespace is a DNS label, so the first zero byte ends it.
 pub(super) fn write_key(kind: KindNumber, key: &Key) -> Vec<u8> {

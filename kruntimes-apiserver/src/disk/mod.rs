@@ -32,8 +32,8 @@ pub(crate) use journal::{Change, Journal, Writer};
 use self::{
     directory::{Directory, unusable},
     layout::{
-        FORMAT, FORMAT_KEY, KINDS, KindNumber, META, OBJECTS, VERSION_KEY, read_key, read_row,
-        write_key, write_row,
+        FORMAT, FORMAT_KEY, KINDS, KindNumber, META, OBJECTS, VERSION_KEY, read_key, read_kind,
+        read_row, write_key, write_kind, write_row,
     },
 };
 use crate::object::Object;
@@ -41,8 +41,24 @@ use crate::object::Object;
 /// Memory of the library for pages. All objects are in memory already, so little is enough.
 const CACHE_BYTES: usize = 32 * 1024 * 1024;
 
-/// The resource of each shelf, such as `runs.kruntimes.io`, in the order of the shelves.
-pub(crate) type Resources = Vec<String>;
+/// What a shelf holds.
+#[derive(Clone, Debug)]
+pub(crate) struct Resource {
+    /// The resource, such as `runs.kruntimes.io`.
+    pub(crate) name: String,
+    /// The `apiVersion` of what is stored.
+    pub(crate) api_version: String,
+}
+
+/// What each shelf holds, in the order of the shelves.
+pub(crate) type Resources = Vec<Resource>;
+
+/// How the file knows a resource.
+struct KindEntry {
+    number: KindNumber,
+    /// It has been stored under another `apiVersion`.
+    renamed: bool,
+}
 
 /// What a directory held when it was opened.
 pub(crate) struct Contents {
@@ -147,8 +163,8 @@ fn load(
         }
         Err(error) => return Err(unusable("open", file)(error)),
     };
-    let numbers = number_kinds(&database, file, resources)?;
-    let contents = read(&database, file, resources, &numbers)?;
+    let kinds = number_kinds(&database, file, resources)?;
+    let contents = read(&database, file, resources, &kinds)?;
     check_acknowledged(&directory, file, contents.version)?;
     directory
         .acknowledge(contents.version)
@@ -156,7 +172,7 @@ fn load(
     let disk = Disk {
         database,
         file: file.to_owned(),
-        numbers,
+        numbers: kinds.iter().map(|kind| kind.number).collect(),
         directory,
     };
     Ok((disk, contents))
@@ -248,31 +264,37 @@ fn check_acknowledged(directory: &Directory, file: &Path, found: u64) -> Result<
     Ok(())
 }
 
-/// Finds the number of each resource in the file, giving one to those that are new.
+/// Finds each resource in the file, giving a number to those that are new.
 fn number_kinds(
     database: &Database,
     file: &Path,
     resources: &Resources,
-) -> Result<Vec<KindNumber>, StoreError> {
-    let numbered = || -> Result<Vec<KindNumber>, redb::Error> {
+) -> Result<Vec<KindEntry>, StoreError> {
+    let numbered = || -> Result<Vec<KindEntry>, redb::Error> {
         let transaction = database.begin_write()?;
-        let mut numbers = Vec::new();
+        let mut entries = Vec::new();
         let news;
         {
             let mut kinds = transaction.open_table(KINDS)?;
             let known = kinds.len()?;
             let mut next = KindNumber::try_from(known).unwrap_or(KindNumber::MAX);
-            for resource in resources {
-                let known = kinds.get(resource.as_bytes())?;
-                let known = known.and_then(|known| known.value().try_into().ok());
-                let number = if let Some(bytes) = known {
-                    KindNumber::from_be_bytes(bytes)
+            for Resource { name, api_version } in resources {
+                let found = kinds.get(name.as_bytes())?;
+                let found = found.and_then(|found| read_kind(found.value()));
+                entries.push(if let Some((number, stored)) = found {
+                    KindEntry {
+                        number,
+                        renamed: stored != *api_version,
+                    }
                 } else {
-                    kinds.insert(resource.as_bytes(), next.to_be_bytes().as_slice())?;
+                    let entry = write_kind(next, api_version);
+                    kinds.insert(name.as_bytes(), entry.as_slice())?;
                     next += 1;
-                    next - 1
-                };
-                numbers.push(number);
+                    KindEntry {
+                        number: next - 1,
+                        renamed: false,
+                    }
+                });
             }
             news = kinds.len()? > known;
         }
@@ -281,58 +303,63 @@ fn number_kinds(
         } else {
             transaction.abort()?;
         }
-        Ok(numbers)
+        Ok(entries)
     };
     numbered().map_err(|error| damaged(file, &error.to_string()))
 }
 
+/// Reads all objects, in order.
 fn read(
     database: &Database,
     file: &Path,
     resources: &Resources,
-    numbers: &[KindNumber],
+    kinds: &[KindEntry],
 ) -> Result<Contents, StoreError> {
-    let shelves: BTreeMap<KindNumber, usize> = numbers
-        .iter()
-        .enumerate()
-        .map(|(shelf, number)| (*number, shelf))
-        .collect();
-    let mut objects: Vec<Vec<Object>> = resources.iter().map(|_| Vec::new()).collect();
     let broken = |error: redb::Error| damaged(file, &error.to_string());
     let reading = database
         .begin_read()
         .map_err(|error| broken(error.into()))?;
-    let meta = reading
-        .open_table(META)
-        .map_err(|error| broken(error.into()))?;
-    let counter = meta
-        .get(VERSION_KEY)
-        .map_err(|error| broken(error.into()))?;
-    let counter = counter.and_then(|found| found.value().try_into().ok());
-    let mut version = counter.map_or(0, u64::from_le_bytes);
+    let mut version = counter(&reading).map_err(broken)?;
+    let shelves: BTreeMap<KindNumber, usize> = kinds
+        .iter()
+        .enumerate()
+        .map(|(shelf, kind)| (kind.number, shelf))
+        .collect();
+    let mut objects: Vec<Vec<Object>> = kinds.iter().map(|_| Vec::new()).collect();
     let rows = reading
         .open_table(OBJECTS)
         .map_err(|error| broken(error.into()))?;
     for row in rows.iter().map_err(|error| broken(error.into()))? {
         let (key, row) = row.map_err(|error| broken(error.into()))?;
         let (number, key) = read_key(key.value()).ok_or_else(|| damaged(file, "a key is cut"))?;
-        let Some(shelf) = shelves.get(&number) else {
+        let Some(&shelf) = shelves.get(&number) else {
             return Err(StoreError::Unserved {
                 file: file.to_owned(),
                 resource: name_kind(&reading, number).unwrap_or_else(|| number.to_string()),
             });
         };
-        let object = read_row(key, row.value()).ok_or_else(|| damaged(file, "a row is cut"))?;
+        let mut object = read_row(key, row.value()).ok_or_else(|| damaged(file, "a row is cut"))?;
+        if kinds[shelf].renamed {
+            object = object.renamed(&resources[shelf].api_version);
+        }
         version = version.max(object.version);
-        objects[*shelf].push(object);
+        objects[shelf].push(object);
     }
     Ok(Contents { version, objects })
+}
+
+fn counter(reading: &redb::ReadTransaction) -> Result<u64, redb::Error> {
+    let meta = reading.open_table(META)?;
+    let found = meta.get(VERSION_KEY)?;
+    let bytes = found.and_then(|found| found.value().try_into().ok());
+    Ok(bytes.map_or(0, u64::from_le_bytes))
 }
 
 fn name_kind(reading: &redb::ReadTransaction, number: KindNumber) -> Option<String> {
     let kinds = reading.open_table(KINDS).ok()?;
     let mut found = kinds.iter().ok()?.flatten();
-    let (name, _) = found.find(|(_, bytes)| bytes.value() == number.to_be_bytes())?;
+    let (name, _) = found
+        .find(|(_, entry)| read_kind(entry.value()).is_some_and(|(found, _)| found == number))?;
     Some(String::from_utf8_lossy(name.value()).into_owned())
 }
 

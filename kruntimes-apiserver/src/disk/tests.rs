@@ -39,7 +39,12 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 fn resources() -> Resources {
-    vec!["pods".to_owned(), "runs.example.org".to_owned()]
+    [("pods", "v1"), ("runs.example.org", "example.org/v1")]
+        .map(|(name, api_version)| Resource {
+            name: name.to_owned(),
+            api_version: api_version.to_owned(),
+        })
+        .to_vec()
 }
 
 fn open_store(path: &Path, window: usize) -> (Store, Writer) {
@@ -94,7 +99,7 @@ fn carry_out(store: &mut Store, step: &Step) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(12))]
 
     /// After any history, with restarts at any point, disk and memory say the same.
     #[test]
@@ -114,6 +119,23 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn objects_follow_their_kind_to_another_api_version() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut store, writer) = open_store(directory.path(), 5);
+    let value = json!({ "apiVersion": "v1", "metadata": { "name": "x", "uid": "0-x" } });
+    let version = store.put(0, &Key::new("a", "x"), value).version;
+    drop(writer);
+    let mut resources = resources();
+    resources[0].api_version = "v2".to_owned();
+    let (_, contents) = Disk::open(directory.path(), &resources).unwrap();
+    let [object] = &contents.objects[0][..] else {
+        panic!("there is one object");
+    };
+    assert_eq!(object.value["apiVersion"], "v2");
+    assert_eq!((object.version, object.uid()), (version, "0-x"));
 }
 
 /// Which calls to the disk fail.

@@ -22,9 +22,9 @@ use crate::suite::{self, Widget};
 /// Environment variable with the path of the kubeconfig.
 const KUBECONFIG: &str = "KRUNTIMES_E2E_KUBECONFIG";
 
-/// Returns a client of the real control plane, where the kinds of the suite are served; none when there is no such thing.
+/// Returns a client of the real control plane, where widgets are served; none when there is no such thing.
 pub(crate) async fn client() -> Option<Client> {
-    static DEFINED: OnceCell<()> = OnceCell::const_new();
+    static WIDGETS: OnceCell<()> = OnceCell::const_new();
     let Some(path) = std::env::var_os(KUBECONFIG) else {
         let _ = writeln!(io::stderr(), "skipped: {KUBECONFIG} is not set");
         return None;
@@ -32,19 +32,14 @@ pub(crate) async fn client() -> Option<Client> {
     let kubeconfig = Kubeconfig::read_from(Path::new(&path)).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     let client = Client::try_from(config.unwrap()).unwrap();
-    DEFINED
-        .get_or_init(async || {
-            define(&client, Widget::crd()).await;
-            define(&client, suite::apply::assembly()).await;
-        })
-        .await;
+    WIDGETS.get_or_init(|| define_widgets(&client)).await;
     Some(client)
 }
 
-async fn define(client: &Client, definition: CustomResourceDefinition) {
+async fn define_widgets(client: &Client) {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     match definitions
-        .create(&PostParams::default(), &definition)
+        .create(&PostParams::default(), &Widget::crd())
         .await
     {
         Ok(_) => {}
@@ -52,8 +47,8 @@ async fn define(client: &Client, definition: CustomResourceDefinition) {
         Err(error) => panic!("{error}"),
     }
     let established = conditions::is_crd_established();
-    let name = definition.metadata.name.unwrap_or_default();
-    await_condition(definitions, &name, established)
+    let name = Widget::crd_name();
+    await_condition(definitions, name, established)
         .await
         .unwrap();
 }

@@ -1,6 +1,5 @@
 //! Claims about any Kubernetes-style API, each a function of a client.
 
-pub(crate) mod apply;
 mod claims;
 pub(crate) mod deletion;
 pub(crate) mod lists;
