@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value};
 
 use crate::{
+    apply::{Upkeep, settle},
     builtin,
     commit::Next,
     error::ApiError,
@@ -45,8 +46,10 @@ pub(crate) fn ingest(served: &Served, sent: Manifest) -> Result<Manifest, ApiErr
         ));
     };
     check_kind(served, fields)?;
+    let mut ledger = None;
     if let Some(meta) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
-        meta.remove("managedFields");
+        // Read by those who keep it, and not worth a turn through its type.
+        ledger = meta.remove("managedFields").filter(|list| !list.is_null());
         meta.remove("selfLink");
         for map in ["labels", "annotations"] {
             if let Some(entries) = meta.get_mut(map).and_then(Value::as_object_mut) {
@@ -55,6 +58,15 @@ pub(crate) fn ingest(served: &Served, sent: Manifest) -> Result<Manifest, ApiErr
         }
     }
     let undecodable = |why: String| ApiError::undecodable(served, &why);
+    let is_list = |list: &Value| {
+        list.as_array()
+            .is_some_and(|list| list.iter().all(Value::is_object))
+    };
+    if ledger.as_ref().is_some_and(|ledger| !is_list(ledger)) {
+        return Err(undecodable(
+            "metadata.managedFields: not a list of entries".to_owned(),
+        ));
+    }
     if let Some(through) = served.through {
         value = decode(through, &value, &Place::Root, &mut findings).map_err(undecodable)?;
     } else if let Some(meta) = fields.get_mut("metadata").filter(|meta| !meta.is_null()) {
@@ -71,6 +83,9 @@ pub(crate) fn ingest(served: &Served, sent: Manifest) -> Result<Manifest, ApiErr
         if is_empty {
             meta.remove(empty);
         }
+    }
+    if let Some(ledger) = ledger {
+        meta.insert("managedFields".to_owned(), ledger);
     }
     let mut value = served
         .view(Form::Whole)
@@ -163,6 +178,7 @@ pub(crate) fn replace(
     current: &Object,
     sent: Manifest,
     unknown: Unknown,
+    upkeep: &Upkeep,
 ) -> Result<(Next, Vec<String>), ApiError> {
     let Manifest {
         value: mut sent,
@@ -174,6 +190,7 @@ pub(crate) fn replace(
     if !version.is_empty() && version != current.version.to_string() {
         return Err(ApiError::modified(served, name));
     }
+    settle(scope, old, &mut sent);
     let mut next = match scope {
         Scope::Main => {
             keep_server_fields(served, old, &mut sent);
@@ -182,7 +199,7 @@ pub(crate) fn replace(
         Scope::Status => with_field(old.clone(), "status", sent["status"].take()),
     };
     let warnings = admit(served, scope, &mut next, Some(old), unknown, findings)?;
-    if next == *old {
+    if next == *old && !upkeep.differs(old) {
         return Ok((Next::Keep, warnings));
     }
     if scope == Scope::Main && served.kind.generation && desire_differs(served, &next, old) {
@@ -191,6 +208,7 @@ pub(crate) fn replace(
     if is_ending(&next) && is_released(served, &next) {
         return Ok((Next::Remove, warnings));
     }
+    upkeep.keep(served, old, &mut next);
     Ok((Next::Write(next), warnings))
 }
 

@@ -134,6 +134,44 @@ impl ApiError {
         error
     }
 
+    /// Tells an applier that others own what it would change.
+    pub(crate) fn apply_conflict(message: String, causes: &[Value]) -> Self {
+        let mut error = Self::new(StatusCode::CONFLICT, "Conflict", message);
+        error.details = Some(Box::new(json!({ "causes": causes })));
+        error
+    }
+
+    /// Refuses a configuration that no object of the kind can look like; Kubernetes blames itself and gives no reason.
+    pub(crate) fn untyped(served: &Served, config: &Value, complaints: &[String]) -> Self {
+        let told = match complaints {
+            [one] => one.clone(),
+            many => format!("errors:\n  {}", many.join("\n  ")),
+        };
+        let text = |field: &str| config["metadata"][field].as_str().unwrap_or_default();
+        let version = match served.api_version() {
+            version if version.contains('/') => version,
+            version => format!("/{version}"),
+        };
+        let message = format!(
+            "failed to create typed patch object ({}/{}; {version}, Kind={}): {told}",
+            text("namespace"),
+            text("name"),
+            served.kind.name
+        );
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+    }
+
+    /// Refuses the parameters of a write, which Kubernetes treats as an object called `CreateOptions` or the like.
+    pub(crate) fn bad_options(kind: &str, error: &FieldError) -> Self {
+        let message = format!("{kind}.meta.k8s.io \"\" is invalid: {error}");
+        let mut refusal = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message);
+        refusal.details = Some(Box::new(json!({
+            "group": "meta.k8s.io", "kind": kind,
+            "causes": [{ "reason": error.kind.reason(), "message": error.message, "field": error.field }],
+        })));
+        refusal
+    }
+
     /// Refuses a patch that is well-formed but cannot be carried out.
     pub(crate) fn unprocessable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
@@ -248,8 +286,11 @@ impl ApiError {
     pub(crate) fn to_status(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code.as_u16(),
+            "message": self.message, "code": self.code.as_u16(),
         });
+        if !self.reason.is_empty() {
+            status["reason"] = Value::from(self.reason);
+        }
         if let Some(details) = &self.details {
             status["details"] = (**details).clone();
         }

@@ -73,8 +73,8 @@
 //!
 //! # What is missing
 //!
-//! Left out, and refused rather than ignored: server-side apply (415), subresources other than `status` and `log` (404),
-//! answers in protocol buffers (406; bodies in them are read).
+//! Left out, and refused rather than ignored: subresources other than `status` and `log` (404), answers in protocol
+//! buffers (406; bodies in them are read).
 
 mod accept;
 mod access;

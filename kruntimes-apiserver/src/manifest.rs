@@ -16,6 +16,8 @@ use crate::{
 
 /// Bytes of a parser's complaint that are passed on.
 const COMPLAINT_MAX_BYTES: usize = 512;
+/// Deepest nesting of a YAML body, that of JSON.
+const DEPTH_MAX: usize = 127;
 /// Nodes that all aliases of a YAML body may stand for together.
 const ALIASED_NODES_MAX: usize = 100_000;
 
@@ -70,12 +72,13 @@ impl Manifest {
     }
 
     /// Reads one YAML document; of a repeated key the last value counts.
-    fn read_yaml(body: &[u8]) -> Result<Self, String> {
+    pub(crate) fn read_yaml(body: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(body).map_err(|error| error.to_string())?;
         let findings = RefCell::new(Findings::default());
         let options = serde_saphyr::options! {
             duplicate_keys: DuplicateKeyPolicy::PassThrough,
             with_snippet: false,
+            budget: serde_saphyr::budget! { max_depth: DEPTH_MAX },
             alias_limits: serde_saphyr::alias_limits! {
                 max_total_replayed_events: ALIASED_NODES_MAX,
             },

@@ -38,7 +38,7 @@ use crate::{
     shape::{Form, View},
     table::Table,
     watch::{self, WatchRequest},
-    write::{WriteOptions, Written},
+    write::{WriteOptions, Written, agent_name},
 };
 
 /// Largest request body, that of Kubernetes.
@@ -165,6 +165,8 @@ struct Call {
     place: Place,
     query: Query,
     view: View,
+    /// Who writes, unless the query says it.
+    agent: String,
 }
 
 impl Call {
@@ -180,12 +182,17 @@ impl Call {
         }
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let view = served.view(form(&core, &served, &place, &query, parts)?);
+        let agent = parts.headers.get(header::USER_AGENT);
+        let agent = agent
+            .and_then(|value| value.to_str().ok())
+            .map_or_else(|| agent_name(""), agent_name);
         Ok(Self {
             core,
             served,
             place,
             query,
             view,
+            agent,
         })
     }
 
@@ -304,7 +311,7 @@ impl Call {
     }
 
     fn create(&self, parts: &Parts, body: &Bytes) -> Result<Answer, ApiError> {
-        let options = WriteOptions::of_query(&self.query)?;
+        let options = WriteOptions::of_query("CreateOptions", &self.query, &self.agent)?;
         let object = Manifest::read(content_type(parts), body, &self.served.kind.name)?;
         let written = self
             .core
@@ -313,7 +320,7 @@ impl Call {
     }
 
     fn update(&self, scope: Scope, parts: &Parts, body: &Bytes) -> Result<Answer, ApiError> {
-        let options = WriteOptions::of_query(&self.query)?;
+        let options = WriteOptions::of_query("UpdateOptions", &self.query, &self.agent)?;
         let object = Manifest::read(content_type(parts), body, &self.served.kind.name)?;
         let written = self
             .core
@@ -322,12 +329,17 @@ impl Call {
     }
 
     fn patch(&self, scope: Scope, parts: &Parts, body: &Bytes) -> Result<Answer, ApiError> {
-        let options = WriteOptions::of_query(&self.query)?;
         let change = Change::parse(content_type(parts), body, &self.served)?;
+        let options = WriteOptions::of_patch(&self.query, &self.agent, &change)?;
         let written = self
             .core
             .patch(&self.served, &self.key(), scope, &change, options)?;
-        Ok(self.written(StatusCode::OK, &written))
+        let code = if written.created {
+            StatusCode::CREATED
+        } else {
+            StatusCode::OK
+        };
+        Ok(self.written(code, &written))
     }
 
     fn written(&self, code: StatusCode, written: &Written) -> Answer {

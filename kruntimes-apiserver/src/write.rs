@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use crate::{
     admit::{Scope, Unknown, admit, ingest, place, replace, same_life},
+    apply::{self, NAME_MAX_BYTES, Operation, Upkeep},
     builtin::NAMESPACES,
-    commit::{Core, Outcome},
+    commit::{Core, Next, Outcome},
     error::ApiError,
     invalid,
     kind::Served,
@@ -16,6 +17,7 @@ use crate::{
     object::{Key, Object, meta_mut, meta_text},
     patch::Change,
     query::Query,
+    schema::FieldError,
     shape::Form,
 };
 
@@ -26,13 +28,22 @@ const PREFIX_MAX_BYTES: usize = 58;
 
 /// The query parameters of a write.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct WriteOptions {
+pub(crate) struct WriteOptions<'a> {
     pub(crate) dry_run: bool,
-    unknown: Unknown,
+    pub(crate) unknown: Unknown,
+    /// Who is to own what is written; nobody if empty.
+    pub(crate) manager: &'a str,
+    /// Whether an apply may take fields from other managers.
+    pub(crate) force: bool,
 }
 
-impl WriteOptions {
-    pub(crate) fn of_query(query: &Query) -> Result<Self, ApiError> {
+impl<'a> WriteOptions<'a> {
+    /// Reads the parameters, which refusals call by `kind`; `agent` stands in for a manager that is not named.
+    pub(crate) fn of_query(
+        kind: &'static str,
+        query: &'a Query,
+        agent: &'a str,
+    ) -> Result<Self, ApiError> {
         let dry_run = match query.text("dryRun") {
             None => false,
             Some("All") => true,
@@ -52,14 +63,80 @@ impl WriteOptions {
                 )));
             }
         };
-        Ok(Self { dry_run, unknown })
+        let manager = query.text("fieldManager").unwrap_or(agent);
+        check_manager(manager).map_err(|error| ApiError::bad_options(kind, &error))?;
+        Ok(Self {
+            dry_run,
+            unknown,
+            manager,
+            force: false,
+        })
     }
+
+    /// Reads the parameters of a patch: only an apply can be forced, and it must say in whose name it is made.
+    pub(crate) fn of_patch(
+        query: &'a Query,
+        agent: &'a str,
+        change: &Change,
+    ) -> Result<Self, ApiError> {
+        const KIND: &str = "PatchOptions";
+        let mut options = Self::of_query(KIND, query, agent)?;
+        let force = query.text("force");
+        if matches!(change, Change::Apply(_)) {
+            if query.text("fieldManager").is_none() {
+                let error = invalid::required("fieldManager", "is required for apply patch");
+                return Err(ApiError::bad_options(KIND, &error));
+            }
+            options.force = force.is_some_and(|text| !["false", "0"].contains(&text));
+        } else if force.is_some() {
+            let error = invalid::forbidden("force", "may not be specified for non-apply patch");
+            return Err(ApiError::bad_options(KIND, &error));
+        }
+        Ok(options)
+    }
+}
+
+fn check_manager(name: &str) -> Result<(), FieldError> {
+    if name.len() > NAME_MAX_BYTES {
+        return Err(invalid::too_long("fieldManager", NAME_MAX_BYTES));
+    }
+    for (position, letter) in name.chars().enumerate() {
+        if letter.is_control() {
+            let detail = format!(
+                "invalid character U+{:04X} (at position {position})",
+                u32::from(letter)
+            );
+            return Err(invalid::invalid(
+                "fieldManager",
+                &Value::from(name),
+                &detail,
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Names the manager of a client that names none: the first word of its user agent.
+pub(crate) fn agent_name(user_agent: &str) -> String {
+    let word = user_agent.split('/').next().unwrap_or_default();
+    let mut name = String::new();
+    for letter in word.chars().filter(|letter| !letter.is_control()) {
+        if name.len() + letter.len_utf8() > NAME_MAX_BYTES {
+            break;
+        }
+        name.push(letter);
+    }
+    if name.is_empty() {
+        "unknown".clone_into(&mut name);
+    }
+    name
 }
 
 /// The result of a write, with what the caller should be warned of.
 pub(crate) struct Written {
     pub(crate) outcome: Outcome,
     pub(crate) warnings: Vec<String>,
+    pub(crate) created: bool,
 }
 
 impl Core {
@@ -69,18 +146,42 @@ impl Core {
         served: &Served,
         namespace: Option<&str>,
         body: Manifest,
-        options: WriteOptions,
+        options: WriteOptions<'_>,
     ) -> Result<Written, ApiError> {
-        let Manifest {
-            value: mut object,
-            findings,
-        } = ingest(served, body)?;
-        place(served, namespace, &mut object)?;
-        if !meta_text(&object, "resourceVersion").is_empty() {
+        let mut object = ingest(served, body)?;
+        place(served, namespace, &mut object.value)?;
+        if !meta_text(&object.value, "resourceVersion").is_empty() {
             return Err(ApiError::bad_request(
                 "resourceVersion should not be set on objects to be created",
             ));
         }
+        let upkeep = self.upkeep(served, Scope::Main, options);
+        self.admit_new(served, object, options, &upkeep)
+    }
+
+    /// Says how a write by its caller is recorded in the ledger of its object.
+    fn upkeep(&self, served: &Served, scope: Scope, options: WriteOptions<'_>) -> Upkeep {
+        if options.manager.is_empty() {
+            return Upkeep::Off;
+        }
+        Upkeep::Track {
+            writer: apply::manager(served, scope, Operation::Update, options.manager),
+            now: self.now(),
+        }
+    }
+
+    /// Judges and inserts an object that has been taken to the stored form.
+    pub(crate) fn admit_new(
+        &self,
+        served: &Served,
+        object: Manifest,
+        options: WriteOptions<'_>,
+        upkeep: &Upkeep,
+    ) -> Result<Written, ApiError> {
+        let Manifest {
+            value: mut object,
+            findings,
+        } = object;
         let prefix = meta_text(&object, "generateName").to_owned();
         let drawn = meta_text(&object, "name").is_empty() && !prefix.is_empty();
         if drawn {
@@ -95,6 +196,7 @@ impl Core {
             options.unknown,
             findings,
         )?;
+        upkeep.open(served, &mut object);
         for _ in 1..NAME_TRIES {
             match self.insert(served, &object, options.dry_run) {
                 Err(error) if drawn && error.reason == "AlreadyExists" => {
@@ -129,6 +231,7 @@ impl Core {
             "deletionTimestamp",
             "deletionGracePeriodSeconds",
             "generation",
+            "managedFields",
         ] {
             meta.remove(field);
         }
@@ -173,7 +276,7 @@ impl Core {
         key: &Key,
         scope: Scope,
         body: Manifest,
-        options: WriteOptions,
+        options: WriteOptions<'_>,
     ) -> Result<Written, ApiError> {
         let mut sent = ingest(served, body)?;
         let namespace = served.kind.namespaced.then_some(key.namespace.as_str());
@@ -192,14 +295,12 @@ impl Core {
             let error = invalid::invalid("metadata.resourceVersion", &Value::from(0), detail);
             return Err(ApiError::invalid(served, &key.name, &[error]));
         }
-        let warnings = RefCell::new(Vec::new());
-        let outcome = self.change(served, key, options.dry_run, |current| {
+        let upkeep = self.upkeep(served, scope, options);
+        self.decide(served, key, options, |current| {
             same_life(served, current, &sent.value)?;
-            let (next, told) = replace(served, scope, current, sent.clone(), options.unknown)?;
-            *warnings.borrow_mut() = told;
-            Ok(next)
-        });
-        self.written(outcome, warnings.into_inner())
+            let sent = sent.clone();
+            replace(served, scope, current, sent, options.unknown, &upkeep)
+        })
     }
 
     /// Applies a patch to an object, or to its status, in the version the caller speaks.
@@ -209,11 +310,14 @@ impl Core {
         key: &Key,
         scope: Scope,
         patch: &Change,
-        options: WriteOptions,
+        options: WriteOptions<'_>,
     ) -> Result<Written, ApiError> {
+        if let Change::Apply(config) = patch {
+            return self.apply(served, key, scope, config, options);
+        }
         let view = served.view(Form::Whole);
-        let warnings = RefCell::new(Vec::new());
-        let outcome = self.change(served, key, options.dry_run, |current| {
+        let upkeep = self.upkeep(served, scope, options);
+        self.decide(served, key, options, |current| {
             let patched = patch.apply(served, view.full(current))?;
             let text = (options.unknown == Unknown::Refuse).then(|| patched.value.to_string());
             let in_patch = |error: ApiError| match error.code {
@@ -231,8 +335,21 @@ impl Core {
                     return Err(ApiError::invalid(served, &key.name, &[error]));
                 }
             }
-            let (next, told) =
-                replace(served, scope, current, patched, options.unknown).map_err(in_patch)?;
+            replace(served, scope, current, patched, options.unknown, &upkeep).map_err(in_patch)
+        })
+    }
+
+    /// Changes an object by a decision that also has warnings to tell.
+    pub(crate) fn decide(
+        &self,
+        served: &Served,
+        key: &Key,
+        options: WriteOptions<'_>,
+        turn: impl Fn(&Arc<Object>) -> Result<(Next, Vec<String>), ApiError>,
+    ) -> Result<Written, ApiError> {
+        let warnings = RefCell::new(Vec::new());
+        let outcome = self.change(served, key, options.dry_run, |current| {
+            let (next, told) = turn(current)?;
             *warnings.borrow_mut() = told;
             Ok(next)
         });
@@ -250,7 +367,11 @@ impl Core {
         {
             self.counters.conflict();
         }
-        outcome.map(|outcome| Written { outcome, warnings })
+        outcome.map(|outcome| Written {
+            outcome,
+            warnings,
+            created: false,
+        })
     }
 }
 
@@ -261,5 +382,6 @@ fn finish(
     result.map(|object| Written {
         outcome: Outcome::Exists(object),
         warnings,
+        created: true,
     })
 }

@@ -24,6 +24,7 @@ use serde_json::Value;
 
 pub use field_error::{FieldError, FieldErrorKind};
 pub use structural::SchemaError;
+pub(crate) use structural::{JsonType, ListType, Node};
 
 /// Applies the structural schema of one version of one custom kind.
 ///
@@ -66,6 +67,11 @@ impl KindSchema {
         schema.engine.check_rules(&schema.root)?;
         defaults::check(&schema.root, &schema.engine)?;
         Ok(schema)
+    }
+
+    /// Returns the schema of whole objects.
+    pub(crate) fn root(&self) -> &Node {
+        &self.root
     }
 
     /// Drops the fields that the schema does not declare and returns their paths, such as `spec.jobs.build.stage`.

@@ -69,7 +69,7 @@ pub enum SchemaError {
 
 /// JSON types that a schema can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum JsonType {
+pub(crate) enum JsonType {
     Object,
     Array,
     String,
@@ -105,7 +105,7 @@ impl JsonType {
 
 /// How members of a list are told apart (`x-kubernetes-list-type`).
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) enum ListType {
+pub(crate) enum ListType {
     #[default]
     Atomic,
     Set,
@@ -118,17 +118,19 @@ pub(super) enum ListType {
     clippy::struct_excessive_bools,
     reason = "each is a keyword of the schema language"
 )]
-pub(super) struct Node {
-    pub(super) json_type: Option<JsonType>,
+pub(crate) struct Node {
+    pub(crate) json_type: Option<JsonType>,
     pub(super) nullable: bool,
-    pub(super) default: Option<Value>,
-    pub(super) properties: BTreeMap<String, Node>,
-    pub(super) additional: Option<Box<Node>>,
-    pub(super) items: Option<Box<Node>>,
-    pub(super) preserve_unknown: bool,
-    pub(super) embedded: bool,
-    pub(super) int_or_string: bool,
-    pub(super) list: ListType,
+    pub(crate) default: Option<Value>,
+    pub(crate) properties: BTreeMap<String, Node>,
+    pub(crate) additional: Option<Box<Node>>,
+    pub(crate) items: Option<Box<Node>>,
+    pub(crate) preserve_unknown: bool,
+    pub(crate) embedded: bool,
+    pub(crate) int_or_string: bool,
+    pub(crate) list: ListType,
+    /// Whether an object has one owner as a whole (`x-kubernetes-map-type: atomic`).
+    pub(crate) whole: bool,
     pub(super) checks: Checks,
     pub(super) rules: Vec<Rule>,
     /// Whether this schema or one below it has rules.
@@ -145,7 +147,7 @@ impl Node {
     }
 
     /// Returns the schema of the member called `name`, declared or by `additionalProperties`.
-    pub(super) fn member(&self, name: &str) -> Option<&Node> {
+    pub(crate) fn member(&self, name: &str) -> Option<&Node> {
         self.properties.get(name).or(self.additional.as_deref())
     }
 
@@ -191,6 +193,7 @@ pub(super) fn compile(
         preserve_unknown: props.x_kubernetes_preserve_unknown_fields == Some(true),
         embedded: props.x_kubernetes_embedded_resource == Some(true),
         int_or_string: props.x_kubernetes_int_or_string == Some(true),
+        whole: props.x_kubernetes_map_type.as_deref() == Some("atomic"),
         ..Node::default()
     };
     match place {

@@ -27,6 +27,7 @@ use crate::suite::{self, Room, Widget, a_widget, refused, watches::told};
 pub(crate) fn server() -> ApiServer {
     ApiServer::builder()
         .crd(Widget::crd())
+        .crd(suite::apply::assembly())
         .ids(Arc::new(SeededIds::new(1)))
         .build()
         .unwrap()
@@ -394,12 +395,6 @@ async fn what_is_not_served_is_refused() {
     let client = server.client();
     let widgets = "/apis/suite.example.org/v1/namespaces/default/widgets";
     for (method, path, format, code) in [
-        (
-            "PATCH",
-            format!("{widgets}/w"),
-            "application/apply-patch+yaml",
-            415,
-        ),
         (
             "PATCH",
             format!("{widgets}/w"),

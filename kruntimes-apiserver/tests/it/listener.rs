@@ -52,7 +52,10 @@ impl Served {
 
     pub(crate) async fn with(policy: Policy) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let builder = ApiServer::builder().crd(Widget::crd()).policy(policy);
+        let builder = ApiServer::builder()
+            .crd(Widget::crd())
+            .crd(suite::apply::assembly())
+            .policy(policy);
         Self::again(builder.build().unwrap(), directory).await
     }
 

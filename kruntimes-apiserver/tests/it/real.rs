@@ -22,9 +22,9 @@ use crate::suite::{self, Widget};
 /// Environment variable with the path of the kubeconfig.
 const KUBECONFIG: &str = "KRUNTIMES_E2E_KUBECONFIG";
 
-/// Returns a client of the real control plane, where widgets are served; none when there is no such thing.
+/// Returns a client of the real control plane, where the kinds of the suite are served; none when there is no such thing.
 pub(crate) async fn client() -> Option<Client> {
-    static WIDGETS: OnceCell<()> = OnceCell::const_new();
+    static DEFINED: OnceCell<()> = OnceCell::const_new();
     let Some(path) = std::env::var_os(KUBECONFIG) else {
         let _ = writeln!(io::stderr(), "skipped: {KUBECONFIG} is not set");
         return None;
@@ -32,14 +32,19 @@ pub(crate) async fn client() -> Option<Client> {
     let kubeconfig = Kubeconfig::read_from(Path::new(&path)).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     let client = Client::try_from(config.unwrap()).unwrap();
-    WIDGETS.get_or_init(|| define_widgets(&client)).await;
+    DEFINED
+        .get_or_init(async || {
+            define(&client, Widget::crd()).await;
+            define(&client, suite::apply::assembly()).await;
+        })
+        .await;
     Some(client)
 }
 
-async fn define_widgets(client: &Client) {
+async fn define(client: &Client, definition: CustomResourceDefinition) {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     match definitions
-        .create(&PostParams::default(), &Widget::crd())
+        .create(&PostParams::default(), &definition)
         .await
     {
         Ok(_) => {}
@@ -47,8 +52,8 @@ async fn define_widgets(client: &Client) {
         Err(error) => panic!("{error}"),
     }
     let established = conditions::is_crd_established();
-    let name = Widget::crd_name();
-    await_condition(definitions, name, established)
+    let name = definition.metadata.name.unwrap_or_default();
+    await_condition(definitions, &name, established)
         .await
         .unwrap();
 }

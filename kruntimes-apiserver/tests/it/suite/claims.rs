@@ -12,6 +12,8 @@ macro_rules! every_claim {
                 a_patch_that_names_a_version_conflicts_when_stale, generation_counts_changes_of_the_spec_only,
                 a_write_without_a_change_keeps_the_version, status_writes_change_only_status,
                 json_patches_test_before_they_change, dry_runs_answer_but_store_nothing;
+            apply:
+                an_apply_creates_what_is_absent, an_apply_that_changes_nothing_writes_nothing, a_field_of_another_applier_conflicts, conflicts_name_every_owner, what_an_applier_no_longer_lists_goes, lists_keep_the_order_of_their_appliers, atomic_lists_and_maps_have_one_owner, every_write_is_recorded_with_its_manager, whoever_changes_a_field_owns_it, status_is_applied_apart, a_ledger_is_cleared_by_one_empty_entry, a_ledger_can_be_given, an_apply_has_to_say_what_it_is_about, a_configuration_that_cannot_be_is_refused, an_apply_can_be_conditional, yaml_is_applied_like_json, built_in_lists_merge_by_their_keys, creators_own_what_kubernetes_says;
             refusals:
                 refusals_are_told_as_kubernetes_tells_them, an_invalid_object_is_refused_with_its_causes,
                 malformed_metadata_is_refused, what_was_set_once_cannot_be_changed,

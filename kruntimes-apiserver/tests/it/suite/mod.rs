@@ -1,5 +1,6 @@
 //! Claims about any Kubernetes-style API, each a function of a client.
 
+pub(crate) mod apply;
 mod claims;
 pub(crate) mod deletion;
 pub(crate) mod lists;
