@@ -149,9 +149,7 @@ pub(crate) fn place(
         .and_then(Value::as_str)
         .unwrap_or_default();
     if !given.is_empty() && given != namespace {
-        return Err(ApiError::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
+        return Err(ApiError::another_namespace());
     }
     meta.insert("namespace".to_owned(), Value::from(namespace));
     Ok(())

@@ -11,6 +11,7 @@ use crate::{
     clock::whole_seconds,
     commit::{Core, Next, Outcome},
     error::ApiError,
+    invalid,
     kind::Served,
     object::{Key, Object, finalizers, meta_mut},
     query::Query,
@@ -25,11 +26,22 @@ pub(crate) const ORPHAN: &str = "orphan";
 const KEPT_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 /// What happens to the dependents of a deleted object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Propagation {
     Background,
     Foreground,
     Orphan,
+}
+
+impl Propagation {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "Background" => Some(Self::Background),
+            "Foreground" => Some(Self::Foreground),
+            "Orphan" => Some(Self::Orphan),
+            _ => None,
+        }
+    }
 }
 
 /// Conditions under which a deletion may happen.
@@ -40,38 +52,82 @@ pub(crate) struct Preconditions {
     resource_version: Option<String>,
 }
 
-/// `metav1.DeleteOptions`, from the body or from the query.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+/// `metav1.DeleteOptions`, from the body or from the query, as far as they have been judged.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct DeleteOptions {
     grace_period_seconds: Option<i64>,
     propagation_policy: Option<Propagation>,
     orphan_dependents: Option<bool>,
     preconditions: Option<Preconditions>,
+    dry_run: bool,
+}
+
+/// The options as they were sent.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Sent {
+    grace_period_seconds: Option<i64>,
+    propagation_policy: Option<String>,
+    orphan_dependents: Option<bool>,
+    preconditions: Option<Preconditions>,
     dry_run: Vec<String>,
+}
+
+impl Sent {
+    fn judged(self) -> Result<DeleteOptions, ApiError> {
+        let mut errors = Vec::new();
+        let policy = self.propagation_policy.as_deref();
+        if let (Some(policy), Some(_)) = (policy, self.orphan_dependents) {
+            let detail = "orphanDependents and deletionPropagation cannot be both set";
+            let policy = Value::from(policy);
+            errors.push(invalid::invalid("propagationPolicy", &policy, detail));
+        }
+        let propagation_policy = policy.and_then(Propagation::parse);
+        if let (Some(policy), None) = (policy, propagation_policy) {
+            let allowed = ["Foreground", "Background", "Orphan", "nil"];
+            errors.push(invalid::not_supported(
+                "propagationPolicy",
+                policy,
+                &allowed,
+            ));
+        }
+        if self.dry_run.iter().any(|one| one != "All") {
+            let mut error = invalid::not_supported("dryRun", "", &["All"]);
+            let given = Value::from(self.dry_run.clone());
+            error.message = format!("Unsupported value: {given}: supported values: \"All\"");
+            errors.push(error);
+        }
+        if !errors.is_empty() {
+            return Err(ApiError::invalid_options(&errors));
+        }
+        Ok(DeleteOptions {
+            grace_period_seconds: self.grace_period_seconds,
+            propagation_policy,
+            orphan_dependents: self.orphan_dependents,
+            preconditions: self.preconditions,
+            dry_run: !self.dry_run.is_empty(),
+        })
+    }
 }
 
 impl DeleteOptions {
     pub(crate) fn parse(body: &[u8], query: &Query) -> Result<Self, ApiError> {
-        let mut options: Self = if body.is_empty() {
-            Self::default()
+        let mut sent: Sent = if body.is_empty() {
+            Sent::default()
         } else {
             serde_json::from_slice(body)
                 .map_err(|error| ApiError::bad_request(format!("invalid DeleteOptions: {error}")))?
         };
         if let Some(grace) = query.number("gracePeriodSeconds")? {
-            options.grace_period_seconds = Some(grace);
+            sent.grace_period_seconds = Some(grace);
         }
         if let Some(policy) = query.text("propagationPolicy") {
-            let policy = serde_json::from_value(Value::from(policy)).map_err(|error| {
-                ApiError::bad_request(format!("invalid propagationPolicy: {error}"))
-            })?;
-            options.propagation_policy = Some(policy);
+            sent.propagation_policy = Some(policy.to_owned());
         }
         if let Some(dry_run) = query.text("dryRun") {
-            options.dry_run = vec![dry_run.to_owned()];
+            sent.dry_run = vec![dry_run.to_owned()];
         }
-        Ok(options)
+        sent.judged()
     }
 
     /// Deletes with the given care for dependents, without grace.
@@ -112,7 +168,7 @@ impl Core {
             let why = "this namespace may not be deleted";
             return Err(ApiError::forbidden(served, &key.name, why));
         }
-        let dry_run = !options.dry_run.is_empty();
+        let dry_run = options.dry_run;
         let outcome = self.change(served, key, dry_run, |current| {
             check_preconditions(served, current, options)?;
             Ok(self.end(served, current, options))

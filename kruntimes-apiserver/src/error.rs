@@ -5,7 +5,7 @@ use std::error::Error;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::{disk::StoreError, kind::Served, schema::FieldError};
+use crate::{disk::StoreError, invalid, kind::Served, schema::FieldError};
 
 /// A refusal on its way to the caller.
 #[derive(Clone, Debug)]
@@ -27,9 +27,11 @@ impl ApiError {
     }
 
     fn about(mut self, served: &Served, name: &str) -> Self {
-        self.details = Some(Box::new(json!({
-            "name": name, "group": served.group, "kind": served.kind.plural,
-        })));
+        let mut details = json!({ "name": name, "kind": served.kind.plural });
+        if !served.group.is_empty() {
+            details["group"] = Value::from(served.group.as_str());
+        }
+        self.details = Some(Box::new(details));
         self
     }
 
@@ -85,6 +87,13 @@ impl ApiError {
         Self::new(StatusCode::CONFLICT, "AlreadyExists", message).about(served, name)
     }
 
+    /// The name is taken by an object that is on its way out.
+    pub(crate) fn still_exists(served: &Served, name: &str) -> Self {
+        let mut error = Self::already_exists(served, name);
+        error.message = format!("object is being deleted: {}", error.message);
+        error
+    }
+
     pub(crate) fn modified(served: &Served, name: &str) -> Self {
         Self::conflict(
             served,
@@ -102,9 +111,34 @@ impl ApiError {
     pub(crate) fn invalid(served: &Served, name: &str, errors: &[FieldError]) -> Self {
         let mut error = Self::invalid_object(&served.kind_in_group(), name, errors);
         if let Some(details) = error.details.as_deref_mut() {
-            details["name"] = Value::from(name);
-            details["group"] = Value::from(served.group.as_str());
             details["kind"] = Value::from(served.kind.name.as_str());
+            for (field, text) in [("name", name), ("group", served.group.as_str())] {
+                if !text.is_empty() {
+                    details[field] = Value::from(text);
+                }
+            }
+        }
+        error
+    }
+
+    /// Refuses an update that does not say which state it means; Kubernetes names the resource here, not the kind.
+    pub(crate) fn unversioned(served: &Served, name: &str) -> Self {
+        let detail = "must be specified for an update";
+        let fault = invalid::invalid("metadata.resourceVersion", &Value::from(0), detail);
+        let mut error = Self::invalid(served, name, std::slice::from_ref(&fault));
+        error.message = format!("{} \"{name}\" is invalid: {fault}", served.resource());
+        if let Some(details) = error.details.as_deref_mut() {
+            details["kind"] = Value::from(served.kind.plural.as_str());
+        }
+        error
+    }
+
+    /// Refuses the options of a deletion.
+    pub(crate) fn invalid_options(errors: &[FieldError]) -> Self {
+        let mut error = Self::invalid_object("DeleteOptions.meta.k8s.io", "", errors);
+        if let Some(details) = error.details.as_deref_mut() {
+            details["group"] = Value::from("meta.k8s.io");
+            details["kind"] = Value::from("DeleteOptions");
         }
         error
     }
@@ -179,6 +213,23 @@ impl ApiError {
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    /// The object says another name than the path, which Kubernetes calls a URL.
+    pub(crate) fn another_name(given: &str, asked: &str) -> Self {
+        Self::bad_request(if given.is_empty() {
+            format!(
+                "the name of the object ({asked} based on URL) was undeterminable: name must be provided"
+            )
+        } else {
+            format!("the name of the object ({given}) does not match the name on the URL ({asked})")
+        })
+    }
+
+    pub(crate) fn another_namespace() -> Self {
+        Self::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        )
     }
 
     pub(crate) fn method_not_allowed() -> Self {

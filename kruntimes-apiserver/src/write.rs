@@ -11,7 +11,6 @@ use crate::{
     builtin::NAMESPACES,
     commit::{Core, Next, Outcome},
     error::ApiError,
-    invalid,
     kind::Served,
     manifest::Manifest,
     object::{Key, Object, meta_mut, meta_text},
@@ -260,8 +259,12 @@ impl Core {
                 Some(_) => {}
             }
         }
-        if store.get(served.kind.shelf, &key).is_some() {
-            return Err(ApiError::already_exists(served, &key.name));
+        match store.get(served.kind.shelf, &key) {
+            None => {}
+            Some(taken) if taken.is_ending() => {
+                return Err(ApiError::still_exists(served, &key.name));
+            }
+            Some(_) => return Err(ApiError::already_exists(served, &key.name)),
         }
         if dry_run {
             return Ok(Arc::new(Object::new(key, 0, object.clone())));
@@ -283,17 +286,12 @@ impl Core {
         place(served, namespace, &mut sent.value)?;
         let name = meta_text(&sent.value, "name");
         if name != key.name {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({name}) does not match the name on the URL ({})",
-                key.name
-            )));
+            return Err(ApiError::another_name(name, &key.name));
         }
         if meta_text(&sent.value, "resourceVersion").is_empty() && !served.kind.unconditional_update
         {
             self.get(served, key)?;
-            let detail = "must be specified for an update";
-            let error = invalid::invalid("metadata.resourceVersion", &Value::from(0), detail);
-            return Err(ApiError::invalid(served, &key.name, &[error]));
+            return Err(ApiError::unversioned(served, &key.name));
         }
         let upkeep = self.upkeep(served, scope, options);
         self.decide(served, key, options, |current| {
@@ -327,13 +325,12 @@ impl Core {
                 _ => error,
             };
             let patched = ingest(served, patched).map_err(in_patch)?;
-            for (field, had) in [("name", &key.name), ("namespace", &key.namespace)] {
-                if meta_text(&patched.value, field) != had {
-                    let value = &patched.value["metadata"][field];
-                    let error =
-                        invalid::invalid(format!("metadata.{field}"), value, "field is immutable");
-                    return Err(ApiError::invalid(served, &key.name, &[error]));
-                }
+            let name = meta_text(&patched.value, "name");
+            if name != key.name {
+                return Err(ApiError::another_name(name, &key.name));
+            }
+            if meta_text(&patched.value, "namespace") != key.namespace {
+                return Err(ApiError::another_namespace());
             }
             replace(served, scope, current, patched, options.unknown, &upkeep).map_err(in_patch)
         })

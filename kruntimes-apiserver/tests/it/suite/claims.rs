@@ -8,7 +8,7 @@ macro_rules! every_claim {
         $generate! {
             writes:
                 create_sets_what_only_the_server_may_set, defaults_are_filled_and_unknown_fields_dropped,
-                generated_names_start_with_their_prefix, a_stale_update_conflicts,
+                generated_names_start_with_their_prefix, a_stale_update_conflicts, a_patch_cannot_move_an_object,
                 a_patch_that_names_a_version_conflicts_when_stale, generation_counts_changes_of_the_spec_only,
                 a_write_without_a_change_keeps_the_version, status_writes_change_only_status,
                 json_patches_test_before_they_change, dry_runs_answer_but_store_nothing;
@@ -23,7 +23,8 @@ macro_rules! every_claim {
                 metadata_alone_can_be_asked_for, discovery_finds_every_resource,
                 secrets_are_encoded_on_the_way_in;
             deletion:
-                deletion_can_be_conditional, finalizers_hold_what_is_being_deleted,
+                deletion_can_be_conditional, options_that_mean_nothing_are_refused,
+                a_name_is_free_when_its_object_is_gone, finalizers_hold_what_is_being_deleted,
                 a_collection_is_deleted_by_selector, a_placed_pod_is_given_time_unless_told_otherwise,
                 a_deleted_namespace_takes_its_content_along;
             owners:

@@ -30,6 +30,59 @@ pub(crate) async fn deletion_can_be_conditional(client: Client) {
     assert!(refused(room.widgets.delete("w", &right).await).is_not_found());
 }
 
+pub(crate) async fn options_that_mean_nothing_are_refused(client: Client) {
+    let room = Room::open(client).await;
+    let made = room.create(a_widget("w")).await;
+    let path = format!(
+        "/apis/suite.example.org/v1/namespaces/{}/widgets/w",
+        room.namespace
+    );
+    for (query, body, field) in [
+        (
+            "",
+            json!({ "propagationPolicy": "Sideways" }),
+            "propagationPolicy",
+        ),
+        (
+            "",
+            json!({ "propagationPolicy": "Orphan", "orphanDependents": true }),
+            "propagationPolicy",
+        ),
+        ("", json!({ "dryRun": ["Some"] }), "dryRun"),
+        ("?dryRun=Some", json!({}), "dryRun"),
+    ] {
+        let request = http::Request::delete(format!("{path}{query}"))
+            .header("content-type", "application/json")
+            .body(body.to_string().into_bytes());
+        let status = refused(room.client.request_text(request.unwrap()).await);
+        assert!(status.is_invalid(), "{query} {body}: {}", status.message);
+        assert_eq!(
+            status.details.unwrap().causes[0].field,
+            field,
+            "{query} {body}"
+        );
+    }
+    let request = http::Request::delete(format!("{path}?dryRun=All")).body(Vec::new());
+    room.client.request_text(request.unwrap()).await.unwrap();
+    assert_eq!(room.widgets.get("w").await.unwrap(), made);
+}
+
+pub(crate) async fn a_name_is_free_when_its_object_is_gone(client: Client) {
+    let room = Room::open(client).await;
+    room.create(a_widget("w").held_by("suite.example.org/a"))
+        .await;
+    let params = DeleteParams::default();
+    room.widgets.delete("w", &params).await.unwrap();
+    let (params, again) = (PostParams::default(), a_widget("w"));
+    let status = refused(room.widgets.create(&params, &again).await);
+    assert!(status.is_already_exists());
+    assert!(
+        status.message.starts_with("object is being deleted: "),
+        "{}",
+        status.message
+    );
+}
+
 pub(crate) async fn finalizers_hold_what_is_being_deleted(client: Client) {
     let room = Room::open(client).await;
     let made = room

@@ -125,6 +125,28 @@ pub(crate) async fn a_patch_that_names_a_version_conflicts_when_stale(client: Cl
     assert_eq!(done.unwrap().spec.size, 6);
 }
 
+pub(crate) async fn a_patch_cannot_move_an_object(client: Client) {
+    let room = Room::open(client).await;
+    let made = room.create(a_widget("w")).await;
+    for (field, says) in [
+        (
+            "name",
+            "the name of the object (other) does not match the name on the URL (w)",
+        ),
+        (
+            "namespace",
+            "the namespace of the provided object does not match",
+        ),
+    ] {
+        let patch = Patch::Merge(json!({ "metadata": { field: "other" } }));
+        let params = PatchParams::default();
+        let status = refused(room.widgets.patch("w", &params, &patch).await);
+        assert_eq!(status.code, 400, "{}", status.message);
+        assert!(status.message.starts_with(says), "{}", status.message);
+    }
+    assert_eq!(room.widgets.get("w").await.unwrap(), made);
+}
+
 pub(crate) async fn generation_counts_changes_of_the_spec_only(client: Client) {
     let room = Room::open(client).await;
     room.create(a_widget("w")).await;
