@@ -154,14 +154,17 @@ impl FieldSet {
         found
     }
 
+    /// Collects the paths of one level before the longer ones, as Kubernetes does.
     fn collect(&self, prefix: &str, found: &mut Vec<String>) {
-        for (element, branch) in &self.0 {
+        let path = |element: &str| {
             let mut path = prefix.to_owned();
             print(element, &mut path);
-            if branch.member {
-                found.push(path.clone());
-            }
-            branch.below.collect(&path, found);
+            path
+        };
+        let members = self.0.iter().filter(|(_, branch)| branch.member);
+        found.extend(members.map(|(element, _)| path(element)));
+        for (element, branch) in &self.0 {
+            branch.below.collect(&path(element), found);
         }
     }
 }

@@ -264,8 +264,8 @@ pub(crate) async fn a_field_of_another_applier_conflicts(client: Client) {
         .await;
     assert_eq!(
         status.message,
-        "Apply failed with 3 conflicts: conflicts with \"one\":\n- .spec.nested.a\n- \
-         .spec.parts[name=\"p\",side=\"left\"].count\n- .spec.size"
+        "Apply failed with 3 conflicts: conflicts with \"one\":\n- .spec.size\n- .spec.nested.a\n- \
+         .spec.parts[name=\"p\",side=\"left\"].count"
     );
     assert_eq!(causes(&status).len(), 3);
     assert_eq!(
