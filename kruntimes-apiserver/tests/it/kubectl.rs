@@ -188,6 +188,13 @@ async fn kubectl_finds_its_way() {
         .prints(&[
             ("version", &["Server Version: v1.33"]),
             ("api-versions", &["suite.example.org/v1", "apps/v1"]),
+            ("auth whoami", &["system:admin", "system:masters"]),
+            ("auth can-i create widgets", &["yes"]),
+            (
+                "auth can-i list pods --as=eve --as-group=system:masters",
+                &["yes"],
+            ),
+            ("auth can-i --list", &["*.*"]),
             (
                 "api-resources",
                 &["widgets", "wd", "suite.example.org/v1", "deploy"],

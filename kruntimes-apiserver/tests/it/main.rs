@@ -4,6 +4,8 @@
 //! real control plane, `embedded` against the in-process server, whose handle the other modules use.
 
 #[cfg(test)]
+mod clients;
+#[cfg(test)]
 mod disk;
 #[cfg(test)]
 mod embedded;
