@@ -11,6 +11,7 @@ use crate::{
     builtin::NAMESPACES,
     commit::{Core, Next, Outcome},
     error::ApiError,
+    invalid,
     kind::Served,
     manifest::Manifest,
     object::{Key, Object, meta_mut, meta_text},
