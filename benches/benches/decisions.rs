@@ -8,8 +8,9 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use kruntimes_core::api::RunPhase;
+use kruntimes_sched::batch::{Candidate, Fleet, Limits, plan_batch};
 use kruntimes_sched::plugins;
-use kruntimes_sched::testing::{SnapshotBuilder, a_pod, a_run, a_snapshot};
+use kruntimes_sched::testing::{NAMESPACE, SnapshotBuilder, a_pod, a_run, a_snapshot, at};
 use kruntimes_workflow::plan::{Action, Child, Outcome, State, calculate, merge};
 use kruntimes_workflow::testing::{JobBuilder, a_job};
 
@@ -86,5 +87,33 @@ fn scheduling_cycle(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(decisions, workflow_turn, scheduling_cycle);
+/// S-176: below a second; half of the Runs have a required and a preferred term.
+fn batch_plan(criterion: &mut Criterion) {
+    let pods = (0..200).map(|pod| a_pod(&format!("pod-{pod:03}")).offers("runs", 8).build());
+    let fleet = Fleet::new(at(0), kruntimes_sched::Book::new()).pool(NAMESPACE, "python", pods);
+    let candidates: Vec<Candidate> = (0..1000)
+        .map(|n| {
+            let run = a_run(&format!("run-{n:04}")).label("team", &format!("t{}", n % 50));
+            if n % 2 == 0 {
+                return Candidate::new(run.build());
+            }
+            let team = format!("t{}", n % 50);
+            let run = run.near("team", &team).likes(7, "team", &team);
+            Candidate::new(run.build())
+        })
+        .collect();
+    let profile = plugins::standard()
+        .explain(false)
+        .build()
+        .expect("the default plugins form a profile");
+    let limits = Limits {
+        runs: 1000,
+        ..Limits::default()
+    };
+    criterion.bench_function("batch plan, 1,000 runs on 200 pods", |bencher| {
+        bencher.iter(|| plan_batch(&fleet, candidates.clone(), &profile, limits));
+    });
+}
+
+criterion_group!(decisions, workflow_turn, scheduling_cycle, batch_plan);
 criterion_main!(decisions);

@@ -23,9 +23,39 @@
 //! # Ok::<(), kruntimes_sched::ProfileError>(())
 //! ```
 //!
+//! # Extension points
+//!
+//! A [`Profile`] lists plugins per point. Start from [`plugins::standard`] or
+//! from nothing; every point does nothing unless a plugin is there. A panic of
+//! a plugin is contained at every one of them.
+//!
+//! | Point | Trait | Asked | Answers | By default |
+//! | --- | --- | --- | --- | --- |
+//! | QueueSort | [`QueueSort`] | when waiting Runs are ordered | which of two goes first | priority, age, UID |
+//! | Splitter | [`Splitter`] | before a batch is ordered | whose Run it is, and the tenant's share | one tenant |
+//! | PreEnqueue | [`PreEnqueue`] | before a Run enters the queue | admit, or hold for a reason | admit |
+//! | EventHint | `events` and `hint` of [`PreEnqueue`], [`PreFilter`], [`Filter`] | on each event | whether a Run it rejected is worth a cycle | every event is |
+//! | PreFilter | [`PreFilter`] | once per cycle | all Pods, some, skip, or invalid | all |
+//! | Filter | [`Filter`] | prepared once, asked per Pod | fits, or a declared reason | `Workspace`, `RuntimePodAvailability`, `RunAffinity` |
+//! | PostFilter | [`PostFilter`] | when nothing fits | a nomination, or nothing | nothing; [`plugins::Preemption`] |
+//! | PreScore | [`Scorer::pre_score`] | once, with the candidates | each, or skip | each |
+//! | Score, Normalize | [`Score`], [`Scorer`] | per candidate, then all at once | integers; 0 to 100 after normalization | `PreferredRunAffinity`, `LeastLoaded` |
+//! | Reserve | [`Reserve`] | after the choice | taken, or refused; undone in reverse order | `RuntimePodAvailability` again |
+//! | Permit | [`Permit`] | after the reserve | allow, deny, or wait until | allow; [`plugins::Gang`] |
+//! | PreBind | [`PreBind`] | before the write | intents for the adapter | `Workspace` |
+//! | Bind | [`Bind`] | the write | skip, done, write, or other intents | write |
+//! | PostBind | [`PostBind`] | after success | nothing | nothing |
+//!
+//! [`calculate`] covers PreFilter to Score, [`reserve`] and [`unreserve`] the
+//! reservation, [`permit`] with a [`WaitingRoom`] the permission, [`pre_bind`],
+//! [`bind`] and [`post_bind`] the rest. [`batch`] plans many Runs at once,
+//! [`explain`] puts a decision into words, [`Recording`] replays it, and
+//! [`Registry`] builds profiles out of configuration.
+//!
 //! # Features
 //!
 //! - `testing`: fluent builders of runs, pods and snapshots for plugin tests.
+//! - `conformance`: checks of the specification for profiles and books of one's own.
 #![warn(clippy::wildcard_enum_match_arm)]
 #![deny(clippy::float_arithmetic)]
 
@@ -65,6 +95,11 @@ mod snapshot;
 pub mod testing;
 mod waiting;
 mod workspace;
+
+/// The guide's code is compiled and run with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/guides/custom-scheduler-plugin.md")]
+struct Guide;
 
 pub use book::{Book, Observation, RunState, Taken, View, Violation};
 pub use builder::{ProfileBuilder, ProfileError};

@@ -1,6 +1,6 @@
 //! Who is planned when.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -59,11 +59,11 @@ fn turns(profile: &Profile, mut runs: Vec<Arc<Run>>, now: Timestamp) -> Vec<Arc<
 
 /// Keeps the first of several Runs with the same identity.
 pub(super) fn deduplicated<T>(items: Vec<T>, run: impl Fn(&T) -> &Run) -> Vec<T> {
-    let mut seen: BTreeMap<(Namespace, RunUid), ()> = BTreeMap::new();
+    let mut seen: BTreeSet<(Namespace, RunUid)> = BTreeSet::new();
     let mut kept = Vec::with_capacity(items.len());
     for item in items {
         let key = (run(&item).namespace.clone(), run(&item).uid.clone());
-        if seen.insert(key, ()).is_none() {
+        if seen.insert(key) {
             kept.push(item);
         }
     }

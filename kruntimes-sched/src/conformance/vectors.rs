@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::book::Book;
 use crate::calculate::calculate;
 use crate::decision::Action;
+use crate::identity::PodName;
 use crate::plugin::Scored;
 use crate::plugins::by_maximum;
 use crate::profile::Profile;
@@ -76,7 +77,7 @@ pub(super) fn worked_values(profile: &Profile) -> Vec<Failure> {
         .far_from("blocked", "true");
     let decision = snapshot.decide(&run, profile);
     let only_a = match &decision.action {
-        Action::Bind { scores, .. } => scores.keys().map(|pod| pod.as_str()).eq(["a"]),
+        Action::Bind { scores, .. } => scores.keys().map(PodName::as_str).eq(["a"]),
         Action::Wait { .. } | Action::Fail { .. } | Action::Retry { .. } => false,
     };
     if !only_a {

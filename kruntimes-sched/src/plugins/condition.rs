@@ -70,6 +70,9 @@ pub(super) enum Operand {
     PodFree(String),
 }
 
+/// Makes an operand out of a key.
+type Indexed = fn(String) -> Operand;
+
 #[derive(PartialEq)]
 enum Value<'a> {
     Text(Option<&'a str>),
@@ -280,7 +283,7 @@ impl<'a> Parser<'a> {
                 return Ok(operand);
             }
         }
-        let indexed: [(&str, fn(String) -> Operand); 6] = [
+        let indexed: [(&str, Indexed); 6] = [
             ("run.labels", Operand::RunLabel),
             ("run.request", Operand::RunRequest),
             ("pod.labels", Operand::PodLabel),

@@ -29,7 +29,7 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// Reads the condition; the language is described in `docs/guides/custom-scheduler-plugin.md`.
+    /// Reads the condition; the language is described in the guide on scheduler plugins.
     ///
     /// # Errors
     ///

@@ -1,5 +1,6 @@
 //! Affinity between Runs, required and preferred (scheduler, sections 8.3, 9.1 and 11).
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 use kruntimes_core::api::{Affinity, RunAffinity, RunAffinityTerm, WeightedRunAffinityTerm};
@@ -15,8 +16,8 @@ fn profile() -> Profile {
     standard().build().unwrap()
 }
 
-fn decide(snapshot: &SnapshotBuilder, run: RunBuilder) -> Decision {
-    snapshot.decide(&run, &profile())
+fn decide(snapshot: &SnapshotBuilder, run: impl Borrow<RunBuilder>) -> Decision {
+    snapshot.decide(run.borrow(), &profile())
 }
 
 fn build(name: &str) -> RunBuilder {

@@ -31,152 +31,89 @@ fn wakes(profile: &Profile, kind: EventKind, target: RunBuilder, run: &Run, by: 
     profile.wakes(&event, run, by)
 }
 
-#[test]
-fn s_21_s_163_the_default_hints_are_the_table_of_wake_ups() {
-    use EventKind::{CapacityReleased, PodChanged, RunActive, WorkspaceChanged};
+/// Checks one row of S-21 against the default plugins.
+fn row(
+    case: &str,
+    kind: EventKind,
+    target: &RunBuilder,
+    run: &RunBuilder,
+    by: &[&str],
+    want: bool,
+) {
     let profile = standard().build().unwrap();
-    let plain = a_run("plain").build();
-    let bound = a_run("bound").workspace("w").build();
-    let near = a_run("near").near("stage", "build").build();
-    let far = a_run("far").far_from("stage", "build").build();
-    let target = || a_run("target").label("stage", "build");
-    let other = || a_run("other");
-    for (case, kind, target, run, by, want) in [
-        (
-            "pod, no room",
-            PodChanged,
-            other(),
-            &plain,
-            AVAILABILITY,
-            true,
-        ),
-        ("pod, affinity", PodChanged, other(), &near, AFFINITY, true),
-        (
-            "pod, workspace",
-            PodChanged,
-            other(),
-            &bound,
-            WORKSPACE,
-            true,
-        ),
-        (
-            "pod of another pool",
-            PodChanged,
-            other().runtime("bash"),
-            &plain,
-            AVAILABILITY,
-            false,
-        ),
-        (
-            "release, no room",
-            CapacityReleased,
-            other(),
-            &plain,
-            AVAILABILITY,
-            true,
-        ),
-        (
-            "release of a target",
-            CapacityReleased,
-            target(),
-            &far,
-            AFFINITY,
-            true,
-        ),
-        (
-            "end of the cohort",
-            CapacityReleased,
-            target(),
-            &near,
-            AFFINITY,
-            true,
-        ),
-        (
-            "release of another",
-            CapacityReleased,
-            other(),
-            &far,
-            AFFINITY,
-            false,
-        ),
-        (
-            "release, workspace",
-            CapacityReleased,
-            other(),
-            &bound,
-            WORKSPACE,
-            false,
-        ),
-        (
-            "release elsewhere",
-            CapacityReleased,
-            other().namespace("n"),
-            &plain,
-            AVAILABILITY,
-            false,
-        ),
-        (
-            "workspace",
-            WorkspaceChanged,
-            other(),
-            &bound,
-            WORKSPACE,
-            true,
-        ),
-        (
-            "workspace of others",
-            WorkspaceChanged,
-            other(),
-            &plain,
-            WORKSPACE,
-            false,
-        ),
-        (
-            "workspace, no room",
-            WorkspaceChanged,
-            other(),
-            &bound,
-            AVAILABILITY,
-            false,
-        ),
-        ("target", RunActive, target(), &near, AFFINITY, true),
-        ("no target", RunActive, other(), &near, AFFINITY, false),
-        (
-            "target to avoid",
-            RunActive,
-            target(),
-            &far,
-            AFFINITY,
-            false,
-        ),
-        (
-            "target, no room",
-            RunActive,
-            target(),
-            &near,
-            AVAILABILITY,
-            false,
-        ),
-        (
-            "two plugins, one asks",
-            RunActive,
-            target(),
-            &near,
-            &["Workspace", "RunAffinity"],
-            true,
-        ),
-        ("nobody rejected", RunActive, target(), &near, &[], true),
-        (
-            "nobody rejected, no room",
-            PodChanged,
-            other(),
-            &plain,
-            &[],
-            true,
-        ),
-    ] {
-        assert_eq!(wakes(&profile, kind, target, run, by), want, "{case}");
-    }
+    let (target, run) = (target.clone(), run.clone().build());
+    assert_eq!(wakes(&profile, kind, target, &run, by), want, "{case}");
+}
+
+#[test]
+fn s_21_s_163_pods_and_workspaces_wake_their_own_runs() {
+    use EventKind::{PodChanged, WorkspaceChanged};
+    let other = a_run("other");
+    let elsewhere = a_run("other").runtime("bash");
+    let plain = a_run("plain");
+    let bound = a_run("bound").workspace("w");
+    let near = a_run("near").near("stage", "build");
+    row("no room", PodChanged, &other, &plain, AVAILABILITY, true);
+    row("affinity", PodChanged, &other, &near, AFFINITY, true);
+    row("workspace", PodChanged, &other, &bound, WORKSPACE, true);
+    row("pool", PodChanged, &elsewhere, &plain, AVAILABILITY, false);
+    row("no pods", PodChanged, &other, &plain, &[], true);
+    row("its own", WorkspaceChanged, &other, &bound, WORKSPACE, true);
+    row(
+        "another",
+        WorkspaceChanged,
+        &other,
+        &plain,
+        WORKSPACE,
+        false,
+    );
+    row(
+        "room",
+        WorkspaceChanged,
+        &other,
+        &bound,
+        AVAILABILITY,
+        false,
+    );
+}
+
+#[test]
+fn s_21_s_163_releases_and_targets_wake_whom_they_can_help() {
+    use EventKind::{CapacityReleased, RunActive};
+    let target = a_run("target").label("stage", "build");
+    let other = a_run("other");
+    let elsewhere = a_run("other").namespace("n");
+    let plain = a_run("plain");
+    let bound = a_run("bound").workspace("w");
+    let near = a_run("near").near("stage", "build");
+    let far = a_run("far").far_from("stage", "build");
+    let either: &[&str] = &["Workspace", "RunAffinity"];
+    row("room", CapacityReleased, &other, &plain, AVAILABILITY, true);
+    row("target", CapacityReleased, &target, &far, AFFINITY, true);
+    row("cohort", CapacityReleased, &target, &near, AFFINITY, true);
+    row("another", CapacityReleased, &other, &far, AFFINITY, false);
+    row(
+        "workspace",
+        CapacityReleased,
+        &other,
+        &bound,
+        WORKSPACE,
+        false,
+    );
+    row(
+        "else",
+        CapacityReleased,
+        &elsewhere,
+        &plain,
+        AVAILABILITY,
+        false,
+    );
+    row("target", RunActive, &target, &near, AFFINITY, true);
+    row("another", RunActive, &other, &near, AFFINITY, false);
+    row("to avoid", RunActive, &target, &far, AFFINITY, false);
+    row("no room", RunActive, &target, &near, AVAILABILITY, false);
+    row("one of two asks", RunActive, &target, &near, either, true);
+    row("no pods", RunActive, &target, &near, &[], true);
 }
 
 #[test]

@@ -9,13 +9,25 @@ mod batch;
 #[cfg(test)]
 mod book;
 #[cfg(test)]
+mod config;
+#[cfg(test)]
+mod conformance;
+#[cfg(test)]
 mod cycle;
 #[cfg(test)]
 mod events;
 #[cfg(test)]
+mod explain;
+#[cfg(test)]
+mod gang;
+#[cfg(test)]
 mod laws;
 #[cfg(test)]
 mod least_loaded;
+#[cfg(test)]
+mod points;
+#[cfg(test)]
+mod preemption;
 #[cfg(test)]
 mod profile;
 #[cfg(test)]

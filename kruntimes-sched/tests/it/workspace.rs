@@ -17,89 +17,64 @@ fn workspace() -> Workspace {
     Workspace::new("w", "python")
 }
 
+/// Checks what a Run is told about the workspace `w` that is found, on two Pods.
+fn told(found: impl Into<Option<Workspace>>, reason: &str, message: &str) {
+    let mut snapshot = two_pods();
+    if let Some(found) = found.into() {
+        snapshot = snapshot.workspace(found);
+    }
+    let decision = snapshot.decide(&a_run("r").workspace("w"), &standard().build().unwrap());
+    let condition = match reason {
+        "WorkspaceLost" => "WorkspaceLost",
+        _ => "WorkspaceNotBound",
+    };
+    assert_eq!(waits(&decision), Some((condition, message)), "{reason}");
+    assert_eq!(rejected(&decision, "Workspace", reason), 2, "{reason}");
+}
+
 #[test]
-fn s_48_the_first_row_that_applies_is_told() {
+fn s_48_s_112_the_first_row_that_applies_is_told() {
+    let message = "waiting for referenced PersistentWorkspace \"w\" to exist";
+    told(None, "WorkspaceNotFound", message);
+    let another = Workspace::new("x", "python").bound("a", "a-uid");
+    told(another, "WorkspaceNotFound", message);
+    let message = "waiting for referenced PersistentWorkspace \"w\" to match runtime \"python\"";
+    let lost = Workspace::new("w", "bash").phase(WorkspacePhase::Lost);
+    told(lost, "WorkspaceRuntimeMismatch", message);
+    let message =
+        "waiting for referenced PersistentWorkspace \"w\" to be replaced after it was lost";
+    let lost = workspace().phase(WorkspacePhase::Lost);
+    told(lost, "WorkspaceLost", message);
+}
+
+#[test]
+fn s_48_s_112_a_workspace_on_its_way_out_or_unbound_is_told() {
+    let message = "referenced PersistentWorkspace \"w\" is being deleted";
+    let released = workspace().phase(WorkspacePhase::Released);
+    told(released, "WorkspaceReleased", message);
+    let bound = workspace().bound("a", "a-uid");
     let deleting = Workspace {
         deleting: true,
-        ..workspace().bound("a", "a-uid")
+        ..bound.clone()
     };
-    let without_uid = Workspace {
-        bound_pod_uid: None,
-        ..workspace().bound("a", "a-uid")
-    };
-    for (case, found, reason, condition, message) in [
-        (
-            "none",
-            None,
-            "WorkspaceNotFound",
-            "WorkspaceNotBound",
-            "waiting for referenced PersistentWorkspace \"w\" to exist",
-        ),
-        (
-            "of another name",
-            Some(Workspace::new("x", "python").bound("a", "a-uid")),
-            "WorkspaceNotFound",
-            "WorkspaceNotBound",
-            "waiting for referenced PersistentWorkspace \"w\" to exist",
-        ),
-        (
-            "mismatch before phase",
-            Some(Workspace::new("w", "bash").phase(WorkspacePhase::Lost)),
-            "WorkspaceRuntimeMismatch",
-            "WorkspaceNotBound",
-            "waiting for referenced PersistentWorkspace \"w\" to match runtime \"python\"",
-        ),
-        (
-            "lost",
-            Some(workspace().phase(WorkspacePhase::Lost)),
-            "WorkspaceLost",
-            "WorkspaceLost",
-            "waiting for referenced PersistentWorkspace \"w\" to be replaced after it was lost",
-        ),
-        (
-            "released",
-            Some(workspace().phase(WorkspacePhase::Released)),
-            "WorkspaceReleased",
-            "WorkspaceNotBound",
-            "referenced PersistentWorkspace \"w\" is being deleted",
-        ),
-        (
-            "bound but deleting",
-            Some(deleting),
-            "WorkspaceReleased",
-            "WorkspaceNotBound",
-            "referenced PersistentWorkspace \"w\" is being deleted",
-        ),
-        (
-            "pending",
-            Some(workspace()),
-            "WorkspaceUnbound",
-            "WorkspaceNotBound",
-            "waiting for referenced PersistentWorkspace \"w\" to bind",
-        ),
-        (
-            "bound to nothing",
-            Some(without_uid),
-            "WorkspaceUnbound",
-            "WorkspaceNotBound",
-            "waiting for referenced PersistentWorkspace \"w\" to bind",
-        ),
-        (
-            "bound to a namesake",
-            Some(workspace().bound("a", "an older uid")),
-            "WorkspaceBoundPodMismatch",
-            "WorkspaceNotBound",
-            "waiting for bound Runtime Pod of PersistentWorkspace \"w\"",
-        ),
+    told(deleting, "WorkspaceReleased", message);
+    let message = "waiting for referenced PersistentWorkspace \"w\" to bind";
+    told(workspace(), "WorkspaceUnbound", message);
+    for (bound_pod, bound_pod_uid) in [
+        (None, Some("a-uid".into())),
+        (Some("a".into()), None),
+        (Some("a".into()), Some("".into())),
     ] {
-        let mut snapshot = two_pods();
-        if let Some(found) = found {
-            snapshot = snapshot.workspace(found);
-        }
-        let decision = snapshot.decide(&a_run("r").workspace("w"), &standard().build().unwrap());
-        assert_eq!(waits(&decision), Some((condition, message)), "{case}");
-        assert_eq!(rejected(&decision, "Workspace", reason), 2, "{case}");
+        let half = Workspace {
+            bound_pod,
+            bound_pod_uid,
+            ..bound.clone()
+        };
+        told(half, "WorkspaceUnbound", message);
     }
+    let message = "waiting for bound Runtime Pod of PersistentWorkspace \"w\"";
+    let namesake = workspace().bound("a", "an older uid");
+    told(namesake, "WorkspaceBoundPodMismatch", message);
 }
 
 #[test]
