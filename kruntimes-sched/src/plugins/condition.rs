@@ -345,3 +345,112 @@ fn one_or(mut parts: Vec<Condition>, many: fn(Vec<Condition>) -> Condition) -> C
     }
     many(parts)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{RunBuilder, a_pod, a_run, a_snapshot};
+
+    use super::*;
+
+    fn run() -> RunBuilder {
+        a_run("job").label("zone", "blue").asks("gpu", 2)
+    }
+
+    fn holds(text: &str) -> bool {
+        let pod = a_pod("p").label("zone", "blue").label("tier", "gold");
+        let pod = pod.offers("runs", 4).offers("gpu", 8);
+        let snapshot = a_snapshot().pod(pod.holds(a_run("t").asks("gpu", 3)));
+        let condition = Condition::parse(text).unwrap();
+        condition.holds(&run().build(), &snapshot.build().pods()[0])
+    }
+
+    #[test]
+    fn every_operand_and_operator_means_what_it_says() {
+        for (text, want) in [
+            (r#"pod.labels["zone"] == run.labels["zone"]"#, true),
+            (r#"pod.labels["zone"] != "blue""#, false),
+            (r#"run.name == "job" && run.namespace == "default""#, true),
+            (r#"run.runtime == "python" && pod.name == "p""#, true),
+            (r#"pod.name < "q" && pod.name >= "p""#, true),
+            (r#"pod.free["gpu"] == 5 && pod.used["gpu"] == 3"#, true),
+            (
+                r#"pod.capacity["gpu"] > 7999m && 8 >= pod.capacity["gpu"]"#,
+                true,
+            ),
+            (r#"run.request["gpu"] <= pod.free["gpu"]"#, true),
+            (r#"pod.free["disk"] == 0 && pod.free["disk"] < 1Gi"#, true),
+            (r#"  ( pod.free["gpu"]  <5 )  "#, false),
+        ] {
+            assert_eq!(holds(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn and_binds_tighter_than_or_and_not_tighter_than_both() {
+        let (yes, no) = (r#"pod.name == "p""#, r#"pod.name == "q""#);
+        for (text, want) in [
+            (format!("{yes} || {no} && {no}"), true),
+            (format!("({yes} || {no}) && {no}"), false),
+            (format!("!{no} && {yes}"), true),
+            (format!("!({no} || {yes})"), false),
+            (format!("!!{yes}"), true),
+        ] {
+            assert_eq!(holds(&text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_missing_label_equals_nothing_and_has_no_order() {
+        for (text, want) in [
+            (r#"pod.labels["x"] == """#, false),
+            (r#"pod.labels["x"] == run.labels["x"]"#, false),
+            (r#"pod.labels["x"] != run.labels["x"]"#, true),
+            (r#"pod.labels["x"] < "a""#, false),
+            (r#"pod.labels["x"] >= "a""#, false),
+        ] {
+            assert_eq!(holds(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_meaning_is_refused_with_its_place() {
+        let deep = format!("{}pod.name == \"p\"", "!".repeat(65));
+        let long = format!("pod.name == \"{}\"", "x".repeat(MAX_LENGTH));
+        for (text, at, problem) in [
+            (
+                "",
+                0,
+                "expected a text, a quantity, or a property of run or pod",
+            ),
+            ("pod.name", 8, "expected one of == != < <= > >="),
+            ("pod.name = \"p\"", 9, "expected one of == != < <= > >="),
+            (
+                "pod.name == 2",
+                11,
+                "a text and a quantity cannot be compared",
+            ),
+            ("pod.labels == \"p\"", 11, "expected [\"key\"]"),
+            ("pod.labels[zone] == \"p\"", 11, "expected a quoted text"),
+            ("pod.labels[\"zone == 1", 11, "the quoted text does not end"),
+            ("(1 == 1", 7, "expected )"),
+            ("1 == 1 2 == 2", 7, "expected the end, && or ||"),
+            (
+                "1 == \u{e9}",
+                5,
+                "expected a text, a quantity, or a property of run or pod",
+            ),
+            (deep.as_str(), 64, "nested deeper than 64"),
+            (long.as_str(), 0, "longer than 4096 characters"),
+        ] {
+            let error = Condition::parse(text).unwrap_err();
+            assert_eq!((error.at, error.problem.as_str()), (at, problem), "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "[!()&|<>=\" a-z0-9.\\[\\]]{0,60}") {
+            let _ = Condition::parse(&text);
+        }
+    }
+}

@@ -223,6 +223,17 @@ fn s_174_a_conflict_affects_its_run_and_its_group_only() {
     assert_eq!(book.assumed(), 1);
 }
 
+#[test]
+fn a_profile_without_the_test_for_room_still_overcommits_nothing() {
+    let fleet = fleet([a_pod("a").offers("runs", 1)]);
+    let profile = Profile::builder().build().unwrap();
+    let runs = ["r1", "r2"].map(|name| Candidate::new(a_run(name).build()));
+    let plan = plan_batch(&fleet, runs, &profile, Limits::default());
+    assert_eq!(plan.binds().count(), 1);
+    let second = &plan.planned[1].outcome;
+    assert!(matches!(second, Outcome::Taken(_, _)), "{second:?}");
+}
+
 /// A Run of one of two Runtimes, with labels and terms out of a small world.
 fn any_run() -> impl Strategy<Value = (i64, i32, usize, Option<usize>, Option<usize>, bool)> {
     let term = || prop::option::weighted(0.3, 0..3_usize);

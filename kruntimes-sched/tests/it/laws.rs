@@ -304,6 +304,38 @@ proptest! {
     }
 
     #[test]
+    fn s_143_the_order_in_which_runs_were_seen_changes_no_decision(
+        labels in prop::collection::vec((0..4_usize, 0..3_usize), 1..12),
+        near in prop::option::of(0..3_usize),
+        far in prop::option::of(0..3_usize),
+        likes in prop::collection::vec((1..100_i32, 0..3_usize), 0..3),
+    ) {
+        const STAGES: [&str; 3] = ["build", "test", "ship"];
+        let pods = (0..4).map(|at| a_pod(&format!("p{at}")).offers("runs", 9));
+        let pool = pods.fold(a_snapshot(), SnapshotBuilder::pod);
+        let mut run = a_run("mine").label("stage", "build");
+        run = near.map_or(run.clone(), |at| run.near("stage", STAGES[at]));
+        run = far.map_or(run.clone(), |at| run.far_from("stage", STAGES[at]));
+        for (weight, at) in likes {
+            run = run.likes(weight, "stage", STAGES[at]).dislikes(weight, "zone", "x");
+        }
+        let run = run.build();
+        let mut seen: Vec<Observation> = labels.iter().enumerate().map(|(n, (pod, stage))| {
+            let target = a_run(&format!("t{n}")).label("stage", STAGES[*stage]).shared();
+            active(target, &a_pod(&format!("p{pod}")).build())
+        }).collect();
+        let profile = standard().build().unwrap();
+        let decide = |seen: &[Observation]| {
+            let mut book = Book::new();
+            seen.iter().for_each(|observation| book.observe(observation));
+            serde_json::to_string(&calculate(&pool.build_from(&book), &run, &profile)).unwrap()
+        };
+        let first = decide(&seen);
+        seen.reverse();
+        prop_assert_eq!(first, decide(&seen));
+    }
+
+    #[test]
     fn s_11_placing_until_nothing_fits_never_exceeds_capacity(
         pods in pods(),
         asked in prop::collection::vec(1_i64..4, 1..30),

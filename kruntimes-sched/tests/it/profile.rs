@@ -176,3 +176,13 @@ fn s_145_s_146_own_types_need_identity_and_request_only() {
     }
     assert_eq!(loaded, ["t1", "t2", "t1", "Wait"]);
 }
+
+#[test]
+fn s_154_book_profile_and_snapshot_may_be_shared_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Book>();
+    shared::<Profile>();
+    shared::<Snapshot>();
+    shared::<kruntimes_sched::WaitingRoom>();
+    shared::<kruntimes_sched::Profiles>();
+}
