@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn s_152_team_mates_outweigh_load() {
+    fn s_151_s_152_what_a_scorer_learns_once_ranks_team_mates_first() {
         let mate = a_run("mate").label("team", "red");
         let snapshot = a_snapshot()
             .pod(a_pod("busy").offers("runs", 9).holds(mate))

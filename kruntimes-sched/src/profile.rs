@@ -114,6 +114,27 @@ impl Profile {
         self.filters.iter().map(|entry| entry.name)
     }
 
+    /// Returns the names of the plugins of a point, in order.
+    pub fn plugins(&self, point: Point) -> Vec<&'static str> {
+        fn names<P: ?Sized>(entries: &[Entry<P>]) -> Vec<&'static str> {
+            entries.iter().map(|entry| entry.name).collect()
+        }
+        match point {
+            Point::QueueSort => names(&self.queue_sort),
+            Point::PreEnqueue => names(&self.pre_enqueues),
+            Point::PreFilter => names(&self.pre_filters),
+            Point::Filter => names(&self.filters),
+            Point::PostFilter => names(&self.post_filters),
+            Point::Score => names(&self.scores),
+            Point::Reserve => names(&self.reserves),
+            Point::Permit => names(&self.permits),
+            Point::PreBind => names(&self.pre_binds),
+            Point::Bind => names(&self.binds),
+            Point::PostBind => names(&self.post_binds),
+            Point::Splitter => names(&self.splitter),
+        }
+    }
+
     /// Returns the names and weights of the score plugins, in order.
     pub fn scores(&self) -> impl Iterator<Item = (&'static str, i64)> {
         self.scores.iter().map(|entry| (entry.name, entry.weight))

@@ -327,7 +327,9 @@ proptest! {
         let profile = standard().build().unwrap();
         let decide = |seen: &[Observation]| {
             let mut book = Book::new();
-            seen.iter().for_each(|observation| book.observe(observation));
+            for observation in seen {
+                book.observe(observation);
+            }
             serde_json::to_string(&calculate(&pool.build_from(&book), &run, &profile)).unwrap()
         };
         let first = decide(&seen);

@@ -31,6 +31,8 @@ mod preemption;
 #[cfg(test)]
 mod profile;
 #[cfg(test)]
+mod snapshot;
+#[cfg(test)]
 mod waiting;
 #[cfg(test)]
 mod workspace;
