@@ -1,20 +1,26 @@
 //! The whole of kruntimes in one process.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kruntimes_apiserver::ApiServer;
+use kruntimes_apiserver::listen::ListenError;
+use kruntimes_apiserver::{ApiServer, StoreError};
 use kruntimes_core::crd::{Run, WorkflowRun};
 use kruntimes_k8s::clock::Clock;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use crate::directory::{RuntimeDirectory, ShutdownReport};
 use crate::follow::{self, Following};
+use crate::front::Front;
+use crate::home::{Home, HomeError};
 use crate::logs::{LogHub, LogNews};
 use crate::node::{self, BashBackend, BashBackendConfig, NodeConfig, NodeHandle, PodBackend};
+use crate::pod_log::PodLog;
 use crate::progress::{Target, TargetKind};
 use crate::submit::{self, Submission, SubmitError};
 use crate::supervisor::Supervisor;
@@ -33,6 +39,11 @@ pub struct Options {
     pub slots: Option<u32>,
     /// Time between the polite and the final signal to a process group.
     pub grace: Duration,
+    /// Directory of an engine that stays: objects are stored there, and the next start on it goes on
+    /// where this one ended. Holds the directories of Pods as well, so that `runtime_dir` is not used.
+    pub data_dir: Option<PathBuf>,
+    /// Serves the API on this loopback address, for kubectl and client libraries.
+    pub listen: Option<SocketAddr>,
 }
 
 impl Default for Options {
@@ -42,6 +53,8 @@ impl Default for Options {
             keep: false,
             slots: None,
             grace: Duration::from_secs(2),
+            data_dir: None,
+            listen: None,
         }
     }
 }
@@ -61,15 +74,20 @@ pub enum StartError {
     /// The API service refused the kinds of kruntimes, which is a defect.
     #[error("the API service does not start")]
     ApiServer(#[from] kruntimes_apiserver::BuildError),
-}
-
-/// What the end of the engine left behind.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ShutdownReport {
-    /// Directory that was kept.
-    pub kept: Option<PathBuf>,
-    /// Why the directory could not be removed.
-    pub problem: Option<String>,
+    /// The data directory cannot be had.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// The API cannot be served on the network. Choose another port.
+    #[error("the API cannot be served on {address}")]
+    Listen {
+        /// The address that was asked for.
+        address: SocketAddr,
+        /// Why not.
+        source: ListenError,
+    },
+    /// The provided `bash` Runtime was refused.
+    #[error("the provided Runtime cannot be made")]
+    Provide(#[source] SubmitError),
 }
 
 /// The running engine: API service, controllers, scheduler and local node.
@@ -85,98 +103,79 @@ pub struct Embedded {
     node: NodeHandle,
     directory: RuntimeDirectory,
     slots: u32,
+    front: Option<Front>,
+    home: Option<Home>,
 }
 
 impl std::fmt::Debug for Embedded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Embedded")
-            .field("directory", &self.directory.path)
+            .field("directory", &self.directory)
             .finish_non_exhaustive()
-    }
-}
-
-/// The directory of the engine's Pods.
-#[derive(Debug)]
-struct RuntimeDirectory {
-    path: PathBuf,
-    temporary: Option<tempfile::TempDir>,
-    keep: bool,
-}
-
-impl RuntimeDirectory {
-    fn new(options: &Options) -> Result<Self, StartError> {
-        let refused = |path: &Path, source| StartError::Directory {
-            path: path.to_owned(),
-            source,
-        };
-        if let Some(path) = &options.runtime_dir {
-            std::fs::create_dir_all(path).map_err(|error| refused(path, error))?;
-            let path = path.canonicalize().map_err(|error| refused(path, error))?;
-            return Ok(Self {
-                path,
-                temporary: None,
-                keep: options.keep,
-            });
-        }
-        let temporary = tempfile::Builder::new()
-            .prefix("krt-")
-            .tempdir()
-            .map_err(|error| refused(&std::env::temp_dir(), error))?;
-        Ok(Self {
-            path: temporary.path().to_owned(),
-            temporary: Some(temporary),
-            keep: options.keep,
-        })
-    }
-
-    fn close(mut self) -> ShutdownReport {
-        let mut report = ShutdownReport::default();
-        match self.temporary.take() {
-            Some(temporary) if self.keep => report.kept = Some(temporary.keep()),
-            Some(temporary) => {
-                report.problem = temporary.close().err().map(|error| error.to_string());
-            }
-            None => report.kept = Some(self.path),
-        }
-        report
     }
 }
 
 impl Embedded {
     /// Starts the engine on this machine, with Pods made of processes.
     ///
+    /// On a data directory that was used before it goes on where the engine before ended, even if that
+    /// was killed: what still ran of it is ended first, its Pods are started again in place, and their
+    /// daemons find out which executions are lost. A `bash` Runtime is provided there from the start.
+    ///
     /// # Errors
     ///
     /// Returns why it does not start; nothing runs then.
-    #[expect(
-        clippy::unused_async,
-        reason = "a store on disk will be opened here; callers need not change then"
-    )]
     pub async fn start(options: Options) -> Result<Self, StartError> {
-        let directory = RuntimeDirectory::new(&options)?;
+        let clock = Clock::system();
+        let home = match &options.data_dir {
+            Some(path) => Some(Home::open(path, clock.now()).await?),
+            None => None,
+        };
+        let directory = RuntimeDirectory::new(&options, home.as_ref())?;
         let backend = BashBackend::new(BashBackendConfig {
-            root: directory.path.clone(),
+            root: directory.path().to_owned(),
             grace: options.grace,
+            records: home.as_ref().map(|home| home.life().to_owned()),
         });
-        let mut builder = ApiServer::builder();
-        for crd in kruntimes_core::crd::all() {
-            builder = builder.crd(crd);
-        }
-        let server = builder.build()?;
-        let slots = options.slots.unwrap_or_else(processors);
+        let pod_log = options
+            .listen
+            .map(|_| PodLog::new(directory.path(), clock.clone()));
+        let server = open(home.as_ref().map(Home::store), pod_log.clone()).await?;
         let client = server.client();
-        let engine = Self {
+        let mut engine = Self {
             client: client.clone(),
-            clock: Clock::system(),
-            logs: Arc::new(LogHub::default()),
+            clock,
+            logs: Arc::new(LogHub::with_pod_log(pod_log)),
             supervisor: Supervisor::default(),
             node: NodeHandle::default(),
+            slots: options.slots.unwrap_or_else(processors),
+            front: None,
             directory,
-            slots,
             server,
+            home,
         };
+        if let Some(address) = options.listen {
+            engine.listen(address).await?;
+        }
         engine.start_components(&Clients::same(&client), Arc::new(backend));
+        if engine.home.is_some() {
+            let provided = submit::provide_bash(&client, engine.slots).await;
+            provided.map_err(StartError::Provide)?;
+        }
+        if let (Some(home), Some(front)) = (&mut engine.home, &engine.front) {
+            home.announce(front.endpoint(), front.kubeconfig())?;
+        }
         Ok(engine)
+    }
+
+    async fn listen(&mut self, address: SocketAddr) -> Result<(), StartError> {
+        let state = match &self.home {
+            Some(home) => home.access(),
+            None => self.directory.path().join(".access"),
+        };
+        let front = Front::open(&self.server, address, state).await;
+        self.front = Some(front.map_err(|source| StartError::Listen { address, source })?);
+        Ok(())
     }
 
     fn start_components(&self, clients: &Clients, backend: Arc<dyn PodBackend>) {
@@ -203,7 +202,28 @@ impl Embedded {
 
     /// Returns the directory with the workspaces of the Pods.
     pub fn directory(&self) -> &Path {
-        &self.directory.path
+        self.directory.path()
+    }
+
+    /// Returns where the API is served, when it is.
+    pub fn endpoint(&self) -> Option<&str> {
+        self.front.as_ref().map(Front::endpoint)
+    }
+
+    /// Returns the configuration for kubectl and client libraries, when the API is served.
+    pub fn kubeconfig(&self) -> Option<&Path> {
+        self.front.as_ref().map(Front::kubeconfig)
+    }
+
+    /// Counts the Runs that are being executed.
+    pub fn running(&self) -> usize {
+        let snapshot = self.server.snapshot();
+        let runs = snapshot.objects("runs.kruntimes.io").iter();
+        let active = |run: &&Arc<Value>| {
+            let phase = run["status"]["phase"].as_str();
+            matches!(phase, Some("Running" | "Ready" | "Finalizing"))
+        };
+        runs.filter(active).count()
     }
 
     /// Creates objects and returns what can be followed.
@@ -274,10 +294,33 @@ impl Embedded {
         }
     }
 
+    /// Waits until the engine cannot go on because objects can no longer be stored, and says why.
+    ///
+    /// Nothing that was acknowledged is lost. Never returns without a data directory.
+    pub async fn failed(&self) -> StoreError {
+        self.server.failed().await
+    }
+
+    /// Lets what runs come to its end: no Run is taken up any more, and this returns when none is
+    /// executed, or after the twenty seconds that a Pod has for its end.
+    pub async fn drain(&self) {
+        self.node.drain().await;
+    }
+
     /// Ends the engine: every process of every Run is gone when this returns.
+    ///
+    /// The status of Runs that are still executed is not touched; on a data directory the next start
+    /// finds out that they are lost.
     pub async fn shutdown(self) -> ShutdownReport {
         self.node.stop().await;
+        if let Some(front) = self.front {
+            front.close().await;
+        }
         self.supervisor.stop().await;
+        drop((self.client, self.server));
+        if let Some(home) = self.home {
+            home.close();
+        }
         self.directory.close()
     }
 }
@@ -348,6 +391,30 @@ pub(crate) fn start_components(
         Box::pin(kruntimes_k8s::runtime::run(client, config, time))
     });
     supervisor.start("node", move || Box::pin(node::run(node.clone())));
+}
+
+/// Opens the API service, on disk when there is a directory for it.
+async fn open(store: Option<PathBuf>, pod_log: Option<PodLog>) -> Result<ApiServer, StartError> {
+    let on_disk = store.is_some();
+    let build = move || {
+        let mut builder = ApiServer::builder();
+        for crd in kruntimes_core::crd::all() {
+            builder = builder.crd(crd);
+        }
+        if let Some(pod_log) = pod_log {
+            builder = builder.pod_logs(Arc::new(pod_log));
+        }
+        if let Some(store) = store {
+            builder = builder.data_dir(store);
+        }
+        builder.build()
+    };
+    if !on_disk {
+        return Ok(build()?);
+    }
+    // Reading what is stored blocks.
+    let built = tokio::task::spawn_blocking(build).await;
+    Ok(built.expect("opening the store does not panic")?)
 }
 
 fn processors() -> u32 {

@@ -3,19 +3,28 @@
 //! [`Embedded::start`] brings up an in-process API service, the controllers,
 //! the scheduler and a local node whose Pods are made of processes of this
 //! machine. There is no isolation between Runs, and none from this machine.
+//!
+//! With [`Options::data_dir`] objects are stored on disk, and the next start on the directory goes on
+//! where this one ended, even if it was killed; with [`Options::listen`] kubectl and client libraries
+//! work on it. [`home`] tells who lives in such a directory.
 
+mod directory;
 mod engine;
 mod follow;
+mod front;
+pub mod home;
 mod logs;
 pub mod manifest;
 pub mod node;
+mod pod_log;
 mod progress;
 mod submit;
 mod supervisor;
 #[cfg(feature = "testing")]
 pub mod world;
 
-pub use engine::{Embedded, Options, ShutdownReport, StartError};
+pub use directory::ShutdownReport;
+pub use engine::{Embedded, Options, StartError};
 pub use follow::Following;
 pub use logs::{LogHub, LogNews};
 pub use progress::{

@@ -5,6 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use kruntimes_node::{LogRecord, LogSink, RunEnd};
 use tokio::sync::mpsc;
 
+use crate::pod_log::PodLog;
+
 /// One piece of news from a daemon.
 #[derive(Clone, Debug)]
 pub enum LogNews {
@@ -21,9 +23,19 @@ pub enum LogNews {
 #[derive(Debug, Default)]
 pub struct LogHub {
     followers: Mutex<Vec<mpsc::UnboundedSender<LogNews>>>,
+    /// Keeps the output for whoever asks later.
+    pod_log: Option<PodLog>,
 }
 
 impl LogHub {
+    /// Also writes every record into the logs of Pods.
+    pub(crate) fn with_pod_log(pod_log: Option<PodLog>) -> Self {
+        Self {
+            pod_log,
+            ..Self::default()
+        }
+    }
+
     /// Starts to follow; nothing emitted before is seen.
     pub fn subscribe(&self) -> mpsc::UnboundedReceiver<LogNews> {
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -45,6 +57,9 @@ impl LogHub {
 
 impl LogSink for LogHub {
     fn record(&self, record: LogRecord) {
+        if let Some(pod_log) = &self.pod_log {
+            pod_log.record(record.clone());
+        }
         self.publish(&LogNews::Line(Box::new(record)));
     }
 

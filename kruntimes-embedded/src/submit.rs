@@ -107,7 +107,8 @@ pub fn bash_runtime(slots: u32) -> Value {
     })
 }
 
-async fn provide_bash(client: &Client, slots: u32) -> Result<(), SubmitError> {
+/// Creates the `bash` Runtime unless there is one.
+pub(crate) async fn provide_bash(client: &Client, slots: u32) -> Result<(), SubmitError> {
     let api: Api<Runtime> = Api::namespaced(client.clone(), NAMESPACE);
     let refused = |source| SubmitError::Refused {
         kind: "Runtime".to_owned(),

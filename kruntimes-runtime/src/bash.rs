@@ -20,6 +20,8 @@ pub struct Config {
     pub work_dir: PathBuf,
     /// Between SIGTERM and SIGKILL (N-219).
     pub termination_grace: Duration,
+    /// Directory with a file per living process group; see [`Options::records`].
+    pub records: Option<PathBuf>,
 }
 
 impl Default for Config {
@@ -27,6 +29,7 @@ impl Default for Config {
         Self {
             work_dir: PathBuf::from("/workspace"),
             termination_grace: Options::default().termination_grace,
+            records: None,
         }
     }
 }
@@ -113,6 +116,7 @@ impl Config {
         })?;
         let options = Options {
             termination_grace: self.termination_grace,
+            records: self.records.clone(),
         };
         Ok(Supervisor::new(bash, root, options))
     }

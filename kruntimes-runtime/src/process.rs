@@ -13,12 +13,19 @@
 //! reaped here: leaders of groups, members of a group that was found as above, adopted children in
 //! the process group of a live leader, and adopted children of another session than ours, which safe
 //! Rust cannot start. A program that does nothing else may say so with [`own_all_children`].
+//!
+//! **After a kill.** When this process itself is killed, groups live on. [`end_leftovers`] lets the next
+//! life end them, given the [`Identity`] of the former one.
 
 mod group;
+mod identity;
+mod leftovers;
 mod procfs;
 mod reaper;
 mod signal;
 
 pub use group::{Command, Exit, Group, MARK, Pipes, SpawnError};
+pub use identity::{Identity, NoIdentity};
+pub use leftovers::{LeftoversError, end_leftovers};
 pub use reaper::{own_all_children, reap_orphans};
 pub use signal::unblock_signals;

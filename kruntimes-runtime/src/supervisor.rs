@@ -24,12 +24,15 @@ use crate::run::{Run, Stop, Terms, drive};
 pub struct Options {
     /// Between SIGTERM and SIGKILL (N-219).
     pub termination_grace: Duration,
+    /// Directory with a file per living process group; see [`Command::records`].
+    pub records: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
             termination_grace: Duration::from_secs(2),
+            records: None,
         }
     }
 }
@@ -207,6 +210,7 @@ impl Supervisor {
                 args: program.args,
                 directory,
                 env: request.env.clone(),
+                records: self.inner.options.records.clone(),
             }),
             Plan::Fail(message) => Err(message),
         })

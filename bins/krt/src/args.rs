@@ -1,5 +1,7 @@
 //! Flags, and the plain requests they become.
 
+mod engine;
+
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
@@ -7,6 +9,8 @@ use clap::{Args as Group, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use kruntimes_embedded::manifest::parse_input;
 
 use crate::paint::When;
+
+pub(crate) use engine::Up;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -63,6 +67,8 @@ enum Local {
     /// Workflows on this machine
     #[command(subcommand, visible_alias = "workflow")]
     Wf(LocalWorkflow),
+    #[command(flatten)]
+    Engine(engine::Engine),
 }
 
 #[derive(Debug, Subcommand)]
@@ -111,6 +117,29 @@ pub(crate) enum Format {
 pub(crate) enum Command {
     /// Run a file on this machine.
     LocalRun(LocalRun),
+    /// Start an engine that stays.
+    Up(Up),
+    /// End an engine.
+    Down {
+        /// Directory as it was given.
+        dir: Option<PathBuf>,
+        /// Whether to kill it.
+        now: bool,
+    },
+    /// Tell about an engine.
+    Status {
+        /// Directory as it was given.
+        dir: Option<PathBuf>,
+        /// How it is printed.
+        format: Format,
+    },
+    /// Print the kubeconfig of an engine.
+    Kubeconfig {
+        /// Directory as it was given.
+        dir: Option<PathBuf>,
+        /// Whether to print only where it is.
+        path: bool,
+    },
 }
 
 /// A file to run on this machine.
@@ -148,6 +177,7 @@ impl Args {
                 };
                 (file, options)
             }
+            Verb::Local(Local::Engine(engine)) => return engine.into_command(),
         };
         Command::LocalRun(LocalRun {
             file,
@@ -162,11 +192,25 @@ impl Args {
     }
 }
 
+impl Command {
+    /// How much is logged unless somebody asks: an engine that stays has nobody who follows it.
+    fn log_level(&self) -> &'static str {
+        match self {
+            Self::Up(_) => "warn",
+            Self::LocalRun(_)
+            | Self::Down { .. }
+            | Self::Status { .. }
+            | Self::Kubeconfig { .. } => "off",
+        }
+    }
+}
+
 /// Sends the logs of the libraries to standard error, as much of them as `KRT_LOG` asks for.
-pub(crate) fn set_up_process() {
+pub(crate) fn set_up_process(command: &Command) {
     use tracing_subscriber::EnvFilter;
 
-    let filter = EnvFilter::try_from_env("KRT_LOG").unwrap_or_else(|_| EnvFilter::new("off"));
+    let filter = EnvFilter::try_from_env("KRT_LOG");
+    let filter = filter.unwrap_or_else(|_| EnvFilter::new(command.log_level()));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
@@ -190,8 +234,10 @@ mod tests {
 
     fn parsed(words: &[&str]) -> Result<LocalRun, clap::Error> {
         let words = std::iter::once("krt").chain(words.iter().copied());
-        let Command::LocalRun(request) = Args::try_parse_from(words)?.into_command();
-        Ok(request)
+        match Args::try_parse_from(words)?.into_command() {
+            Command::LocalRun(request) => Ok(request),
+            _ => panic!("a file is to be run"),
+        }
     }
 
     #[test]
@@ -223,6 +269,10 @@ mod tests {
             &["local", "run", "f", "-o", "yml"],
             &["local", "run", "f", "--slots", "0"],
             &["local", "run", "f", "--color", "pink"],
+            &["local", "up", "--port", "70000"],
+            &["local", "up", "--slots", "0"],
+            &["local", "status", "-o", "yml"],
+            &["local", "down", "file"],
             &["locl"],
         ] {
             let Err(error) = parsed(words) else {

@@ -13,6 +13,8 @@ pub(crate) enum Exit {
     NotCarriedOut,
     /// The file or an input was refused.
     Refused,
+    /// No engine is running where one was looked for.
+    NotRunning,
     /// What ran ended `Failed`.
     Failed,
     /// What ran ended `Timeout`.
@@ -34,6 +36,8 @@ impl Exit {
             Self::Done => 0,
             Self::NotCarriedOut => 1,
             Self::Refused => 3,
+            // 4 is for a deadline of the caller.
+            Self::NotRunning => 5,
             Self::Failed => 10,
             Self::Timeout => 11,
             Self::Cancelled => 12,
@@ -63,7 +67,11 @@ impl Exit {
             Self::Timeout => 2,
             Self::Failed => 3,
             Self::Gone => 4,
-            Self::Refused | Self::NotCarriedOut | Self::Interrupted | Self::Terminated => 5,
+            Self::Refused
+            | Self::NotCarriedOut
+            | Self::NotRunning
+            | Self::Interrupted
+            | Self::Terminated => 5,
         };
         let ends = phases.into_iter().map(Self::of_phase);
         ends.max_by_key(rank).unwrap_or(Self::NotCarriedOut)

@@ -17,12 +17,12 @@ use crate::board::Board;
 use crate::exit::Exit;
 use crate::screen::{self, Screen};
 use crate::signals::Signals;
-use crate::{diagnostics, failures, file, lines, summary, tree};
+use crate::{diagnostics, failures, file, lines, say, summary, tree};
 
 /// Runtimes that the engine provides.
 const PROVIDED: [&str; 1] = ["bash"];
 
-const NO_ISOLATION: &str =
+pub(crate) const NO_ISOLATION: &str =
     "krt local: there is no isolation, steps are ordinary processes with your rights";
 
 /// How a command ended.
@@ -334,11 +334,5 @@ impl<'a> Watch<'a> {
 
 /// Says what failed, why, and what to do next (C-15).
 fn problem(screen: &mut Screen, error: &dyn Error, next: &str) {
-    let mut said = format!("krt: {error}");
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        said = format!("{said}: {error}");
-        cause = error.source();
-    }
-    screen.notice(&format!("{said}\n  {next}"));
+    screen.notice(&say::problem(error, next));
 }

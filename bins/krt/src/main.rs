@@ -1,8 +1,11 @@
 //! The kruntimes command line.
 
 mod args;
+mod background;
 mod board;
+mod counts;
 mod diagnostics;
+mod down;
 mod elapsed;
 mod exit;
 mod failures;
@@ -10,25 +13,36 @@ mod file;
 mod lines;
 mod local;
 mod paint;
+mod place;
+mod say;
 mod screen;
 mod signals;
+mod status;
 mod summary;
 mod tree;
+mod up;
 
 use std::process::ExitCode;
 
+use args::Command;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
-    let args = args::Args::parse();
-    args::set_up_process();
+    let command = args::Args::parse().into_command();
+    args::set_up_process(&command);
     if let Err(error) = kruntimes_runtime::process::unblock_signals() {
         tracing::warn!(%error, "signals stay blocked as krt was started");
     }
     let runtime = args::runtime();
-    let end = match args.into_command() {
-        args::Command::LocalRun(request) => runtime.block_on(local::run(request)),
-    };
+    let end = runtime.block_on(async {
+        match command {
+            Command::LocalRun(request) => local::run(request).await,
+            Command::Up(request) => up::run(request).await,
+            Command::Down { dir, now } => down::run(dir, now).await.into(),
+            Command::Status { dir, format } => status::run(dir, format).await.into(),
+            Command::Kubeconfig { dir, path } => status::kubeconfig(dir, path).into(),
+        }
+    });
     // Kills what still runs; what is left of the engine removes its files afterwards.
     drop(runtime);
     drop(end.engine);

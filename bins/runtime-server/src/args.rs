@@ -101,6 +101,7 @@ impl Args {
             Language::Bash => Config {
                 work_dir: self.work_dir.clone(),
                 termination_grace: self.termination_grace,
+                ..Config::default()
             },
         }
     }

@@ -26,10 +26,12 @@ const SOCKET_PATH_MAX: usize = 107;
 /// How Pods are laid out on this machine.
 #[derive(Clone, Debug)]
 pub struct BashBackendConfig {
-    /// Directory that gets one folder per Pod.
+    /// Directory that gets one folder per namespace, with one per Pod in it.
     pub root: PathBuf,
     /// Time between the polite and the final signal.
     pub grace: Duration,
+    /// Directory with a file per living process group, for whoever comes after a kill of this process.
+    pub records: Option<PathBuf>,
 }
 
 /// Starts a bash Runtime Server per Pod.
@@ -85,13 +87,15 @@ impl PodBackend for BashBackend {
                 available: LOCAL_SERVERS.join(", "),
             });
         }
-        let home = self.config.root.join(pod.name_any());
+        let home = self.config.root.join(pod.namespace().unwrap_or_default());
+        let home = home.join(pod.name_any());
         let workspace = home.join("workspace");
         make_directory(&workspace)?;
         let (socket, short) = socket_in(&home)?;
         let config = bash::Config {
             work_dir: workspace.clone(),
             termination_grace: self.config.grace,
+            records: self.config.records.clone(),
         };
         let refused = |error: &dyn std::error::Error| BackendError::Server(error.to_string());
         let server = bash::serve_unix(&socket, &config, &CancellationToken::new())
@@ -176,6 +180,7 @@ mod tests {
         let backend = BashBackend::new(BashBackendConfig {
             root: dir.path().join("x".repeat(120)),
             grace: Duration::ZERO,
+            records: None,
         });
         let mut pod = Pod::default();
         pod.metadata.name = Some("runtime-bash-0".into());

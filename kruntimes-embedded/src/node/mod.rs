@@ -51,27 +51,35 @@ pub struct NodeConfig {
 /// A handle of a running node: ends it in order, and crashes daemons in tests.
 #[derive(Clone, Debug, Default)]
 pub struct NodeHandle {
-    daemons: Arc<Mutex<BTreeMap<String, Arc<Notify>>>>,
+    daemons: Arc<watch::Sender<BTreeMap<String, Arc<Notify>>>>,
+    drain: CancellationToken,
     stop: CancellationToken,
     stopped: Arc<watch::Sender<bool>>,
 }
 
 impl NodeHandle {
-    /// Returns the names of the Pods whose daemon runs, in order.
+    /// Returns the Pods whose daemon runs as `namespace/name`, in order.
     pub fn pods(&self) -> Vec<String> {
-        self.map(|daemons| daemons.keys().cloned().collect())
+        self.daemons.borrow().keys().cloned().collect()
     }
 
     /// Drops the daemon of a Pod wherever it is; its Runtime Server stays, and a new daemon starts.
     ///
     /// Returns whether there is such a daemon.
     pub fn crash_daemon(&self, pod: &str) -> bool {
-        self.map(|daemons| {
-            daemons
-                .get(pod)
-                .inspect(|crash| crash.notify_one())
-                .is_some()
-        })
+        let daemons = self.daemons.borrow();
+        let crash = daemons.get(pod);
+        crash.inspect(|crash| crash.notify_one()).is_some()
+    }
+
+    /// Ends every daemon in order (N-198) and its Pod with it, and returns when none is left.
+    ///
+    /// No Run is claimed any more; what is executed has twenty seconds to come to its end.
+    pub async fn drain(&self) {
+        self.drain.cancel();
+        let mut daemons = self.daemons.subscribe();
+        // The sender lives in `self`, so waiting cannot fail.
+        let _ = daemons.wait_for(BTreeMap::is_empty).await;
     }
 
     /// Ends every Pod and waits until their processes are gone. The node starts no Pod afterwards.
@@ -79,10 +87,6 @@ impl NodeHandle {
         self.stop.cancel();
         // The sender lives in `self`, so waiting cannot fail.
         let _ = self.stopped.subscribe().wait_for(|stopped| *stopped).await;
-    }
-
-    fn map<T>(&self, f: impl FnOnce(&mut BTreeMap<String, Arc<Notify>>) -> T) -> T {
-        f(&mut self.daemons.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

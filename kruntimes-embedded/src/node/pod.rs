@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Container, Pod};
 use kruntimes_core::{keys, resources};
 use kruntimes_k8s::clock::Clock;
 use kruntimes_node::{NodeDirs, Runtimed};
@@ -84,7 +84,7 @@ impl Life {
 
     async fn report_ready(&self) {
         let api = pods(&self.config.client, &self.pod);
-        let patch = json!({"status": ready_status(&self.config.clock)});
+        let patch = json!({"status": ready_status(&self.config.clock, &self.pod)});
         loop {
             let written = api
                 .patch_status(
@@ -104,8 +104,9 @@ impl Life {
         }
     }
 
-    /// Runs the daemon; a crashed one is replaced, as a kubelet replaces a container.
+    /// Runs the daemon until it is drained; a crashed one is replaced, as a kubelet replaces a container.
     async fn run_daemon(&self, sandbox: &dyn PodSandbox) {
+        let drain = &self.config.handle.drain;
         loop {
             let daemon = Runtimed::new(
                 daemon_config(&self.pod),
@@ -114,13 +115,17 @@ impl Life {
                 self.config.clock.clone(),
                 Arc::clone(&self.config.logs),
                 NodeDirs::new(sandbox.workspace()),
-            );
+            )
+            .with_shutdown(drain.clone());
             tokio::select! {
                 biased;
                 () = self.crash.notified() => {}
                 // A panic is a crash as well; nothing of the daemon is used again.
                 ended = AssertUnwindSafe(daemon.run()).catch_unwind() => {
                     let panicked = ended.is_err();
+                    if drain.is_cancelled() && !panicked {
+                        return;
+                    }
                     tracing::warn!(pod = %self.pod.name_any(), panicked, "runtimed ended, it is started again");
                 }
             }
@@ -137,8 +142,9 @@ struct Registered {
 
 impl Registered {
     fn new(handle: &NodeHandle, pod: &Pod, crash: &Arc<Notify>) -> Self {
-        let pod = pod.name_any();
-        handle.map(|map| map.insert(pod.clone(), Arc::clone(crash)));
+        let pod = format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any());
+        let daemons = &handle.daemons;
+        daemons.send_modify(|map| drop(map.insert(pod.clone(), Arc::clone(crash))));
         Self {
             handle: handle.clone(),
             pod,
@@ -148,7 +154,8 @@ impl Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        self.handle.map(|map| map.remove(&self.pod));
+        let daemons = &self.handle.daemons;
+        daemons.send_modify(|map| drop(map.remove(&self.pod)));
     }
 }
 
@@ -175,19 +182,46 @@ fn daemon_config(pod: &Pod) -> kruntimes_node::Config {
 }
 
 /// The status a kubelet would report for a Pod whose containers run.
-fn ready_status(clock: &Clock) -> serde_json::Value {
+fn ready_status(clock: &Clock, pod: &Pod) -> serde_json::Value {
     let now = Timestamp::from_second(clock.now().as_second()).unwrap_or_default();
     let condition = |name: &str| json!({"type": name, "status": "True", "lastProbeTime": null, "lastTransitionTime": now});
+    let before = pod.status.as_ref();
+    let started = before.and_then(|status| status.start_time.as_ref());
     json!({
         "phase": "Running",
         "podIP": "127.0.0.1",
         "hostIP": "127.0.0.1",
-        "startTime": now,
+        "startTime": started.map_or(now, |started| started.0),
         "conditions": [
             condition("Initialized"),
             condition("Ready"),
             condition("ContainersReady"),
             condition("PodScheduled"),
         ],
+        "containerStatuses": containers(pod, now),
     })
+}
+
+/// Every container runs; one that ran before, in an earlier life of the node, was started again.
+fn containers(pod: &Pod, now: Timestamp) -> Vec<serde_json::Value> {
+    let before = pod
+        .status
+        .iter()
+        .flat_map(|status| status.container_statuses.iter().flatten());
+    let before: Vec<_> = before.collect();
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let report = |container: &Container| {
+        let earlier = before.iter().find(|status| status.name == container.name);
+        let image = container.image.as_deref().unwrap_or_default();
+        json!({
+            "name": container.name,
+            "image": image,
+            "imageID": image,
+            "ready": true,
+            "started": true,
+            "restartCount": earlier.map_or(0, |status| status.restart_count + 1),
+            "state": {"running": {"startedAt": now}},
+        })
+    };
+    containers.map(report).collect()
 }

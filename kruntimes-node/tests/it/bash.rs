@@ -31,6 +31,7 @@ pub(crate) async fn real_with(workers: i64, termination_grace: Duration) -> Real
     let config = bash::Config {
         work_dir: world.workspace(),
         termination_grace,
+        ..bash::Config::default()
     };
     std::fs::create_dir_all(world.workspace()).unwrap();
     let server = bash::serve_unix(&socket, &config, &CancellationToken::new()).unwrap();

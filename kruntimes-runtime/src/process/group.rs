@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use tokio::net::unix::pipe;
 use tokio::time::{Instant, timeout_at};
 
 use super::procfs::{Stat, children, has_variable};
-use super::{reaper, signal};
+use super::{identity, leftovers, reaper, signal};
 
 /// Names the environment variable by which descendants are recognised; its value is opaque.
 pub const MARK: &str = "KRUNTIME_PROCESS_GROUP";
@@ -29,7 +29,7 @@ pub const MARK: &str = "KRUNTIME_PROCESS_GROUP";
 const KILL_AGAIN: Duration = Duration::from_secs(1);
 
 /// Pause before the next look when nothing could be waited for.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Looks for survivors of a dropped group; each round ends at least the oldest generation.
 const KILL_ROUNDS: usize = 64;
@@ -48,6 +48,9 @@ pub struct Command {
     pub directory: PathBuf,
     /// Laid over the environment of this process; a value here wins.
     pub env: BTreeMap<String, String>,
+    /// Directory that gets a file for as long as the leader lives, for
+    /// [`end_leftovers`](super::end_leftovers) after a kill of this process.
+    pub records: Option<PathBuf>,
 }
 
 /// Says why a program could not be started.
@@ -98,6 +101,7 @@ pub struct Group {
     leader: Pid,
     exit: AsyncFd<OwnedFd>,
     mark: String,
+    record: Option<PathBuf>,
     /// Members seen so far, by number and start: an ended one shows its mark no more.
     seen: Mutex<BTreeMap<i32, u64>>,
     reaped: bool,
@@ -127,7 +131,7 @@ impl Group {
     /// Panics outside a tokio runtime with I/O.
     pub fn spawn(command: &Command) -> Result<(Self, Pipes), SpawnError> {
         reaper::adopt_orphans().map_err(|error| SpawnError::Subreaper(error.into()))?;
-        let value = format!("{}.{}", std::process::id(), reaper::next_number());
+        let value = format!("{}.{}", identity::own_mark(), reaper::next_number());
         let mut process = std::process::Command::new(&command.program);
         process
             .args(&command.args)
@@ -143,6 +147,8 @@ impl Group {
             source,
         })?;
         let leader = Pid::from_child(&child);
+        let record = command.records.as_ref();
+        let record = record.and_then(|records| note(records, leader));
         let watched = watch(leader).and_then(|exit| Ok((exit, pipes(&mut child)?)));
         match watched {
             Ok((exit, pipes)) => {
@@ -151,6 +157,7 @@ impl Group {
                     leader,
                     exit,
                     mark: format!("{MARK}={value}"),
+                    record,
                     seen: Mutex::default(),
                     reaped: false,
                 };
@@ -159,6 +166,7 @@ impl Group {
             Err(error) => {
                 let _ = kill_process_group(leader, Signal::KILL);
                 let _ = reaper::bury(&mut child);
+                forget(record.as_deref());
                 Err(SpawnError::Watch(error))
             }
         }
@@ -199,6 +207,8 @@ impl Group {
 
     fn reap(&mut self) -> io::Result<ExitStatus> {
         self.reaped = true;
+        // While the record exists, its number means this leader.
+        forget(self.record.as_deref());
         reaper::bury(&mut self.child)
     }
 
@@ -306,8 +316,22 @@ impl Drop for Group {
     }
 }
 
+/// Notes a leader; without the note it is still found by its mark.
+fn note(records: &Path, leader: Pid) -> Option<PathBuf> {
+    let noted = leftovers::record(records, leader);
+    let noted = noted.inspect_err(|error| tracing::warn!(%error, "a leader cannot be noted"));
+    noted.ok()
+}
+
+fn forget(record: Option<&Path>) {
+    if let Some(record) = record {
+        // Left behind it is harmless: it names the start as well.
+        let _ = std::fs::remove_file(record);
+    }
+}
+
 /// Opens a member for waiting and signals; none when it is gone or the number means another by now.
-fn open(stat: Stat) -> Option<AsyncFd<OwnedFd>> {
+pub(super) fn open(stat: Stat) -> Option<AsyncFd<OwnedFd>> {
     let fd = watch(Pid::from_raw(stat.pid)?).ok()?;
     let now = Stat::read(stat.pid)?;
     (now.started == stat.started).then_some(fd)
@@ -323,7 +347,7 @@ fn watch(pid: Pid) -> io::Result<AsyncFd<OwnedFd>> {
 }
 
 /// Waits until the process behind a pidfd has ended.
-async fn ended(fd: &AsyncFd<OwnedFd>) {
+pub(super) async fn ended(fd: &AsyncFd<OwnedFd>) {
     // Readiness is kept, not cleared: a process ends only once.
     let _ = fd.readable().await;
 }

@@ -1,6 +1,7 @@
 //! What the kernel tells about processes.
 
 use std::fs;
+use std::io;
 
 /// One process as `/proc/<pid>/stat` describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,22 +73,34 @@ fn listed_children(pid: i32) -> Option<Vec<i32>> {
 }
 
 fn scanned_children(pid: i32) -> Vec<i32> {
-    let Ok(all) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    all.flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(Stat::read)
+    all()
+        .unwrap_or_default()
+        .into_iter()
         .filter(|stat| stat.parent == pid)
         .map(|stat| stat.pid)
         .collect()
 }
 
+/// Returns all processes that are shown.
+pub(super) fn all() -> io::Result<Vec<Stat>> {
+    let entries = fs::read_dir("/proc")?.flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    Ok(pids.filter_map(Stat::read).collect())
+}
+
 /// Tells whether a process was started with exactly this `NAME=value`.
 pub(super) fn has_variable(pid: i32, variable: &str) -> bool {
+    variables(pid, |found| found == variable.as_bytes())
+}
+
+/// Tells whether a process was started with a variable that begins like this.
+pub(super) fn has_variable_from(pid: i32, start: &str) -> bool {
+    variables(pid, |found| found.starts_with(start.as_bytes()))
+}
+
+fn variables(pid: i32, wanted: impl Fn(&[u8]) -> bool) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    let mut variables = environment.split(|byte| *byte == 0);
-    variables.any(|found| found == variable.as_bytes())
+    environment.split(|byte| *byte == 0).any(wanted)
 }
 
 #[cfg(test)]

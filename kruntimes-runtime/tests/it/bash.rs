@@ -13,6 +13,7 @@ pub(crate) fn bash(work_dir: &Path) -> Supervisor {
     let config = Config {
         work_dir: work_dir.to_owned(),
         termination_grace: Duration::from_millis(200),
+        ..Config::default()
     };
     config.supervisor().expect("bash is installed")
 }

@@ -13,6 +13,7 @@ fn config(work_dir: &std::path::Path) -> Config {
     Config {
         work_dir: work_dir.to_owned(),
         termination_grace: Duration::from_millis(300),
+        ..Config::default()
     }
 }
 

@@ -90,6 +90,7 @@ async fn n_227_a_cancelled_token_ends_the_server_within_its_time() {
     let config = Config {
         work_dir: dir.path().to_owned(),
         termination_grace: Duration::from_millis(200),
+        ..Config::default()
     };
     let token = CancellationToken::new();
     let socket = dir.path().join("s");

@@ -49,7 +49,7 @@ fn c_build_compiles_tests_and_packs_a_program() {
         ]
     );
     let outputs = &object["status"]["outputs"];
-    // Case 139: an unquoted default is the text as written.
+    // Case 139: a version is text, not a number.
     assert_eq!(outputs["version"], "1.10");
     assert_eq!(outputs["sha256"].as_str().map(str::len), Some(64));
     let size: u64 = outputs["size"].as_str().unwrap().parse().unwrap();

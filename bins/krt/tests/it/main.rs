@@ -5,8 +5,12 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod crash;
 mod diagnostics;
+mod engine;
 mod examples;
+mod kubectl;
 mod process;
 mod signals;
+mod staying;
 mod streams;

@@ -101,6 +101,7 @@ impl World {
             backend: Arc::new(BashBackend::new(BashBackendConfig {
                 root: self.directory.path().to_owned(),
                 grace: Duration::from_millis(200),
+                records: None,
             })),
             logs: Arc::new(LogHub::default()),
             handle: self.node.clone(),
