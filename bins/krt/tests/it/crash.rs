@@ -375,17 +375,17 @@ async fn after_a_kill_what_was_finished_stays_so_and_the_rest_goes_on() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_orderly_end_waits_for_what_runs() {
     let mut place = Place::new();
-    let engine = Engine::start(&place.home());
+    let mut engine = Engine::start(&place.home());
     let objects = Objects::new(&engine.client().await);
     objects.submit(place.blocked()).await;
     place.hear();
     let waiting = objects.run_of_step("wait").await.name_any();
     objects.observed(&waiting).await;
     engine.signal(rustix::process::Signal::TERM);
+    engine.heard("the engine ends; one Run has up to 20 s");
     open_gate(place.dir.path());
     let (code, said) = engine.ended();
     assert_eq!(code, Some(143), "{said}");
-    assert!(said.contains("one Run has up to 20 s"), "{said}");
     assert!(
         said.contains("the engine has ended") && !said.contains("lost"),
         "{said}"
