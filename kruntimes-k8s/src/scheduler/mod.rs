@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use kruntimes_core::duration::Duration;
 use kruntimes_sched::plugins::{RuntimePodAvailability, standard_with};
-use kruntimes_sched::{HEARTBEAT_LIMIT, Profile, ProfileError};
+use kruntimes_sched::{HEARTBEAT_LIMIT, Point, Profile, ProfileError};
 use kube::Client;
 
 pub use recorder::{NoRecorder, Outcome, Recorder, Source, Stage};
@@ -109,7 +109,23 @@ impl Scheduler {
     }
 
     /// Uses other plugins.
+    ///
+    /// The shell asks those of a cycle, from PreFilter to Score, and those of
+    /// Reserve and PreBind. It performs no intents: a placement that needs one
+    /// is given up and tried again. Plugins of other points are not asked,
+    /// which is logged.
     pub fn profile(mut self, profile: Profile) -> Self {
+        for point in [
+            Point::QueueSort,
+            Point::PreEnqueue,
+            Point::Permit,
+            Point::Bind,
+            Point::PostBind,
+        ] {
+            for plugin in profile.plugins(point) {
+                tracing::warn!(plugin, ?point, "this scheduler does not ask the plugin");
+            }
+        }
         self.shell.profile = profile;
         self
     }

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod as ApiPod;
 use kruntimes_core::crd::{PersistentWorkspace, Run as ApiRun, Runtime as ApiRuntime};
 use kruntimes_core::keys::LABEL_RUNTIME;
 use kruntimes_core::resources::Amounts;
-use kruntimes_sched::{Book, Event, EventKind, Namespace, Pod, Profile, Run, RunUid};
+use kruntimes_sched::{Book, Event, EventKind, Namespace, Placement, Profile, Run, RunUid};
 use kube::Client;
 use kube::runtime::watcher;
 
@@ -50,13 +50,6 @@ pub(super) struct State {
     /// Binds whose outcome nobody knows yet. Their places stay reserved, and
     /// their Runs are read before anything else is done with them (S-86).
     pub(super) unsettled: BTreeMap<ObjectKey, Placement>,
-}
-
-/// A Run and the Pod it was to be bound to.
-#[derive(Clone, Debug)]
-pub(super) struct Placement {
-    pub(super) run: Arc<Run>,
-    pub(super) pod: Arc<Pod>,
 }
 
 impl Shell {

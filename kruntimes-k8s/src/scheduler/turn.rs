@@ -10,14 +10,14 @@ use kruntimes_core::life::Failure;
 use kruntimes_core::resources::Amounts;
 use kruntimes_core::retry::reason;
 use kruntimes_sched::{
-    Action, CycleError, Decision, Gate, Pod, PodName, Profile, ReserveError, Run, Snapshot,
-    calculate, reserve, unreserve,
+    Action, Book, CycleError, Decision, Gate, Placement, Pod, PodName, Profile, ReserveError, Run,
+    Snapshot, calculate, pre_bind, reserve, unreserve,
 };
 use kube::api::{Api, Patch, PatchParams};
 use tokio::time::Instant;
 
 use super::recorder::{Outcome as Synced, Stage};
-use super::shell::{Placement, Shell};
+use super::shell::Shell;
 use super::{REEXAMINE_AFTER, seen, status};
 use crate::cache::ObjectKey;
 use crate::patch::status_patch;
@@ -357,7 +357,7 @@ fn chosen(snapshot: &Snapshot, pod: &PodName) -> Option<Arc<Pod>> {
 /// Reserves what was chosen; a Pod that is not there any more is as good as refused (S-87).
 fn take(
     profile: &Profile,
-    book: &mut kruntimes_sched::Book,
+    book: &mut Book,
     run: Arc<Run>,
     pod: Option<Arc<Pod>>,
     now: Timestamp,
@@ -366,13 +366,27 @@ fn take(
         return Plan::Refused;
     };
     match reserve(profile, book, &run, &pod, now) {
-        Ok(()) => Plan::Bind(Placement { run, pod }),
+        Ok(()) => prepared(profile, book, Placement { run, pod }, now),
         Err(ReserveError::Broken(error)) => Plan::Retry(error),
         Err(refused) => {
             tracing::debug!(run = %run.name, %refused, "place is not reserved");
             Plan::Refused
         }
     }
+}
+
+/// Goes on with a reserved place unless a plugin wants something done that nobody here does (S-162).
+fn prepared(profile: &Profile, book: &mut Book, placement: Placement, now: Timestamp) -> Plan {
+    let error = match pre_bind(profile, &placement, now) {
+        Ok(intents) if intents.is_empty() => return Plan::Bind(placement),
+        Ok(intents) => {
+            tracing::warn!(run = %placement.run.name, ?intents, "nobody performs the intents");
+            None
+        }
+        Err(error) => Some(error),
+    };
+    unreserve(profile, book, &placement.run);
+    error.map_or(Plan::Refused, Plan::Retry)
 }
 
 /// Tells whether a write may have taken place although it was not answered.
