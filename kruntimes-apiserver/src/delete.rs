@@ -13,6 +13,7 @@ use crate::{
     error::ApiError,
     invalid,
     kind::Served,
+    manifest::Manifest,
     object::{Key, Object, finalizers, meta_mut},
     query::Query,
     selector::Selector,
@@ -22,6 +23,7 @@ use crate::{
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 /// Finalizer that holds an owner until its dependents have let go of it.
 pub(crate) const ORPHAN: &str = "orphan";
+const OPTIONS: &str = "DeleteOptions";
 /// Namespaces that cannot be deleted.
 const KEPT_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
@@ -70,10 +72,21 @@ struct Sent {
     propagation_policy: Option<String>,
     orphan_dependents: Option<bool>,
     preconditions: Option<Preconditions>,
-    dry_run: Vec<String>,
+    dry_run: Option<Vec<String>>,
 }
 
 impl Sent {
+    fn read(value: &Value) -> Result<Self, ApiError> {
+        let kind = &value["kind"];
+        if !kind.is_null() && kind != OPTIONS {
+            return Err(ApiError::bad_request(format!(
+                "the kind in the data ({kind}) does not match the expected kind ({OPTIONS})"
+            )));
+        }
+        Self::deserialize(value)
+            .map_err(|error| ApiError::bad_request(format!("invalid {OPTIONS}: {error}")))
+    }
+
     fn judged(self) -> Result<DeleteOptions, ApiError> {
         let mut errors = Vec::new();
         let policy = self.propagation_policy.as_deref();
@@ -91,9 +104,10 @@ impl Sent {
                 &allowed,
             ));
         }
-        if self.dry_run.iter().any(|one| one != "All") {
+        let rehearsals = self.dry_run.unwrap_or_default();
+        if rehearsals.iter().any(|one| one != "All") {
             let mut error = invalid::not_supported("dryRun", "", &["All"]);
-            let given = Value::from(self.dry_run.clone());
+            let given = Value::from(rehearsals.clone());
             error.message = format!("Unsupported value: {given}: supported values: \"All\"");
             errors.push(error);
         }
@@ -105,18 +119,17 @@ impl Sent {
             propagation_policy,
             orphan_dependents: self.orphan_dependents,
             preconditions: self.preconditions,
-            dry_run: !self.dry_run.is_empty(),
+            dry_run: !rehearsals.is_empty(),
         })
     }
 }
 
 impl DeleteOptions {
-    pub(crate) fn parse(body: &[u8], query: &Query) -> Result<Self, ApiError> {
-        let mut sent: Sent = if body.is_empty() {
+    pub(crate) fn parse(content_type: &str, body: &[u8], query: &Query) -> Result<Self, ApiError> {
+        let mut sent = if body.is_empty() {
             Sent::default()
         } else {
-            serde_json::from_slice(body)
-                .map_err(|error| ApiError::bad_request(format!("invalid DeleteOptions: {error}")))?
+            Sent::read(&Manifest::read(content_type, body, OPTIONS)?.value)?
         };
         if let Some(grace) = query.number("gracePeriodSeconds")? {
             sent.grace_period_seconds = Some(grace);
@@ -124,10 +137,29 @@ impl DeleteOptions {
         if let Some(policy) = query.text("propagationPolicy") {
             sent.propagation_policy = Some(policy.to_owned());
         }
+        if query.text("orphanDependents").is_some() {
+            sent.orphan_dependents = Some(query.flag("orphanDependents"));
+        }
         if let Some(dry_run) = query.text("dryRun") {
-            sent.dry_run = vec![dry_run.to_owned()];
+            sent.dry_run = Some(vec![dry_run.to_owned()]);
         }
         sent.judged()
+    }
+
+    /// Reads options that are a part of something else; a null asks for nothing.
+    pub(crate) fn of_value(value: &Value) -> Result<Self, ApiError> {
+        if value.is_null() {
+            return Ok(Self::default());
+        }
+        Sent::read(value)?.judged()
+    }
+
+    /// Also rehearses when somebody else asks for it.
+    pub(crate) fn rehearsed(self, dry_run: bool) -> Self {
+        Self {
+            dry_run: self.dry_run || dry_run,
+            ..self
+        }
     }
 
     /// Deletes with the given care for dependents, without grace.
@@ -222,7 +254,9 @@ impl Core {
         let until = until.map_or_else(|_| self.now(), whole_seconds);
         if !current.is_ending() {
             meta.insert("deletionTimestamp".to_owned(), Value::from(until));
-            meta.insert("deletionGracePeriodSeconds".to_owned(), Value::from(grace));
+            if !served.kind.is_core("Namespace") {
+                meta.insert("deletionGracePeriodSeconds".to_owned(), Value::from(grace));
+            }
             if served.kind.generation {
                 raise_generation(&mut value);
             }

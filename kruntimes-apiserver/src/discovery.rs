@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use kube::core::Version;
 use serde_json::{Value, json};
 
-use crate::{error::ApiError, kind::Served, registry::Registry};
+use crate::{error::ApiError, kind::Served, registry::Registry, subresource::Subresource};
 
 /// `/version`; the minor version is that of the API types this crate is built with.
 pub(crate) fn version() -> Value {
@@ -161,7 +161,17 @@ impl Part {
             });
         };
         if served.kind.is_core("Pod") {
+            add("binding", &["create"][..], Some(["", "v1", "Binding"]));
+            let eviction = ["policy", "v1", "Eviction"];
+            add("eviction", &["create"][..], Some(eviction));
             add("log", &["get"][..], None);
+        }
+        if served.kind.is_core("Namespace") {
+            add("finalize", &["update"][..], None);
+        }
+        if Subresource::of(served, "scale").is_some() {
+            let scale = ["autoscaling", "v1", "Scale"];
+            add("scale", &["get", "patch", "update"][..], Some(scale));
         }
         if served.kind.status {
             add("status", &["get", "patch", "update"][..], None);
@@ -179,7 +189,7 @@ impl Part {
             "name": format!("{}/{}", kind.plural, self.name), "singularName": "", "namespaced": kind.namespaced,
             "kind": self.kind(served), "verbs": self.verbs,
         });
-        if let Some([group, version, _]) = self.speaks {
+        if let Some([group, version, _]) = self.speaks.filter(|gvk| !gvk[0].is_empty()) {
             entry["group"] = Value::from(group);
             entry["version"] = Value::from(version);
         }

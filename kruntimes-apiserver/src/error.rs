@@ -5,7 +5,12 @@ use std::error::Error;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::{disk::StoreError, invalid, kind::Served, schema::FieldError};
+use crate::{
+    disk::StoreError,
+    invalid,
+    kind::{Served, dotted},
+    schema::FieldError,
+};
 
 /// A refusal on its way to the caller.
 #[derive(Clone, Debug)]
@@ -103,16 +108,30 @@ impl ApiError {
     }
 
     pub(crate) fn conflict(served: &Served, name: &str, why: &str) -> Self {
-        let resource = served.resource();
-        let message = format!("Operation cannot be fulfilled on {resource} \"{name}\": {why}");
-        Self::new(StatusCode::CONFLICT, "Conflict", message).about(served, name)
+        Self::conflict_about(&served.kind.plural, &served.group, name, why)
+    }
+
+    /// Tells of a conflict over something that is not named as a path names it.
+    pub(crate) fn conflict_about(what: &str, group: &str, name: &str, why: &str) -> Self {
+        let dotted = dotted(what, group);
+        let message = format!("Operation cannot be fulfilled on {dotted} \"{name}\": {why}");
+        let mut error = Self::new(StatusCode::CONFLICT, "Conflict", message);
+        error.details = Some(Box::new(
+            json!({ "name": name, "group": group, "kind": what }),
+        ));
+        error
     }
 
     pub(crate) fn invalid(served: &Served, name: &str, errors: &[FieldError]) -> Self {
-        let mut error = Self::invalid_object(&served.kind_in_group(), name, errors);
+        Self::invalid_as(&served.kind.name, &served.group, name, errors)
+    }
+
+    /// Refuses an object of another kind than that of the path.
+    pub(crate) fn invalid_as(kind: &str, group: &str, name: &str, errors: &[FieldError]) -> Self {
+        let mut error = Self::invalid_object(&dotted(kind, group), name, errors);
         if let Some(details) = error.details.as_deref_mut() {
-            details["kind"] = Value::from(served.kind.name.as_str());
-            for (field, text) in [("name", name), ("group", served.group.as_str())] {
+            details["kind"] = Value::from(kind);
+            for (field, text) in [("name", name), ("group", group)] {
                 if !text.is_empty() {
                     details[field] = Value::from(text);
                 }

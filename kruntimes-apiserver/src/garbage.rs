@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     admit::is_released,
-    builtin::NAMESPACES,
+    builtin::{CONTENT, NAMESPACES},
     commit::{Core, Next},
     delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation, set_finalizers},
     error::ApiError,
@@ -214,7 +214,9 @@ impl Core {
             kinds().all(|served| store.list(served.kind.shelf, Some(name), None).is_empty());
         let current = store.get(NAMESPACES, &namespace.key);
         let free = current.is_some_and(|found| {
-            found.uid() == namespace.uid() && finalizers(&found.value).next().is_none()
+            let waits = found.value["spec"]["finalizers"].as_array();
+            let others = waits.is_some_and(|names| names.iter().any(|name| name != CONTENT));
+            found.uid() == namespace.uid() && finalizers(&found.value).next().is_none() && !others
         });
         if empty && free {
             store.remove(NAMESPACES, &namespace.key);

@@ -52,6 +52,13 @@ impl Kind {
     pub(crate) fn is_core(&self, kind: &str) -> bool {
         self.api_version == "v1" && self.name == kind
     }
+
+    /// Whether the answer to a deletion at once is the object, as Kubernetes has it for some old kinds.
+    pub(crate) fn shows_last_state(&self) -> bool {
+        ["Pod", "Service", "ServiceAccount"]
+            .iter()
+            .any(|kind| self.is_core(kind))
+    }
 }
 
 /// What a built-in kind does beyond storing: plain functions, all harmless by default.
@@ -119,7 +126,8 @@ impl Served {
     }
 }
 
-fn dotted(name: &str, group: &str) -> String {
+/// Joins a name and its group, of which the core one is not said.
+pub(crate) fn dotted(name: &str, group: &str) -> String {
     if group.is_empty() {
         name.to_owned()
     } else {

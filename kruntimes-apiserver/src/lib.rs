@@ -73,8 +73,8 @@
 //!
 //! # What is missing
 //!
-//! Left out, and refused rather than ignored: subresources other than `status` and `log` (404), answers in protocol
-//! buffers (406; bodies in them are read).
+//! Left out, and refused rather than ignored: subresources other than `status`, `log`, `scale`, `finalize`, `binding` and
+//! `eviction` (404), answers in protocol buffers (406; bodies in them are read).
 
 mod accept;
 mod access;
@@ -121,6 +121,7 @@ mod stats;
 mod store;
 mod strategic;
 mod strict;
+mod subresource;
 mod table;
 mod typed;
 mod watch;

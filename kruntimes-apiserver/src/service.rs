@@ -36,6 +36,7 @@ use crate::{
     route::{self, Place, Route},
     selector::Selector,
     shape::{Form, View},
+    subresource::{Ask, Subresource},
     table::Table,
     watch::{self, WatchRequest},
     write::{WriteOptions, Written, agent_name},
@@ -208,7 +209,7 @@ impl Call {
                 self.count("get-log");
                 return self.log().await;
             }
-            Some(_) => return Err(ApiError::no_such_path()),
+            Some(name) => return self.subresource(name, parts, body),
         };
         let verb = verb(method, named, scope, self.query.flag("watch"));
         self.count(verb);
@@ -235,8 +236,8 @@ impl Call {
             "create" => self.create(parts, body),
             "update" | "update-status" => self.update(scope, parts, body),
             "patch" | "patch-status" => self.patch(scope, parts, body),
-            "delete" => self.delete(body),
-            "deletecollection" => self.delete_collection(body),
+            "delete" => self.delete(parts, body),
+            "deletecollection" => self.delete_collection(parts, body),
             _ => Err(ApiError::method_not_allowed()),
         };
         // Refusals depend on what is stored as much as other answers do.
@@ -256,6 +257,21 @@ impl Call {
         self.count("create");
         let answered = review::answer(&self.core, &self.served, self.namespace(), caller, body)?;
         Ok(answer::value(StatusCode::CREATED, &answered))
+    }
+
+    fn subresource(&self, name: &str, parts: &Parts, body: &Bytes) -> Result<Answer, ApiError> {
+        let found = Subresource::of(&self.served, name).ok_or_else(ApiError::no_such_path)?;
+        let verb = found.verb(&parts.method);
+        self.count(verb.ok_or_else(ApiError::method_not_allowed)?);
+        let ask = Ask {
+            served: &self.served,
+            key: &self.key(),
+            dry_run: WriteOptions::of_query(&self.query)?.dry_run,
+            content_type: content_type(parts),
+            body,
+        };
+        let (code, value) = found.serve(&self.core, &parts.method, &ask)?;
+        Ok(answer::value(code, &value))
     }
 
     fn count(&self, verb: &'static str) {
@@ -347,10 +363,14 @@ impl Call {
         answer::warn(answer::document(code, text), &written.warnings)
     }
 
-    fn delete(&self, body: &Bytes) -> Result<Answer, ApiError> {
-        let options = DeleteOptions::parse(body, &self.query)?;
+    fn delete(&self, parts: &Parts, body: &Bytes) -> Result<Answer, ApiError> {
+        let options = DeleteOptions::parse(content_type(parts), body, &self.query)?;
         match self.core.delete(&self.served, &self.key(), &options)? {
             Outcome::Exists(object) => {
+                Ok(answer::document(StatusCode::OK, self.view.bytes(&object)))
+            }
+            // The last state of these is worth more than a confirmation.
+            Outcome::Removed(object) if self.served.kind.shows_last_state() => {
                 Ok(answer::document(StatusCode::OK, self.view.bytes(&object)))
             }
             Outcome::Removed(object) => Ok(answer::value(
@@ -366,8 +386,8 @@ impl Call {
         }
     }
 
-    fn delete_collection(&self, body: &Bytes) -> Result<Answer, ApiError> {
-        let options = DeleteOptions::parse(body, &self.query)?;
+    fn delete_collection(&self, parts: &Parts, body: &Bytes) -> Result<Answer, ApiError> {
+        let options = DeleteOptions::parse(content_type(parts), body, &self.query)?;
         let selector = Selector::of_query(&self.query, &self.served)?;
         let ended =
             self.core

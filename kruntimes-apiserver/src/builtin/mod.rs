@@ -42,6 +42,7 @@ use crate::{
 };
 
 pub(crate) use config::merge_string_data;
+pub(crate) use namespace::CONTENT;
 
 /// One row of the table.
 #[expect(

@@ -75,7 +75,7 @@ pub(super) fn items(
             }
         }
     }
-    let order = match order {
+    let order = match order.filter(|order| !order.is_empty()) {
         None => touched,
         Some(order) => {
             let order = order

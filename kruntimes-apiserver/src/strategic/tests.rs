@@ -102,8 +102,7 @@ fn the_order_can_be_set_with_or_without_a_change() {
         names(&patched("Pod", old.clone(), &patch).unwrap()),
         ["a", "d", "b", "c"]
     );
-    let patch =
-        json!({ "spec": { "$setElementOrder/containers": [], "containers": [{ "name": "d" }] } });
+    let patch = json!({ "spec": { "$setElementOrder/containers": [{ "name": "a" }], "containers": [{ "name": "d" }] } });
     assert!(patched("Pod", old, &patch).is_err());
 }
 
