@@ -111,11 +111,6 @@ impl Served {
         dotted(&self.kind.plural, &self.group)
     }
 
-    /// Returns `Run.kruntimes.io` or `Pod`, as error messages name a kind.
-    pub(crate) fn kind_in_group(&self) -> String {
-        dotted(&self.kind.name, &self.group)
-    }
-
     /// Describes how this version shows stored objects.
     pub(crate) fn view(&self, form: Form) -> View {
         View {

@@ -158,22 +158,25 @@ fn selector_text(selector: &Value) -> String {
 
 fn scale(core: &Core, method: &Method, ask: &Ask<'_>) -> Result<Value, ApiError> {
     let served = ask.served;
-    let change: Box<dyn Fn(&Object) -> Result<Value, ApiError>> = match method.as_str() {
+    let (patch, whole) = match method.as_str() {
         "GET" => return Ok(scale_of(&*core.get(served, ask.key)?)),
         "PATCH" => {
             let patch = Change::parse(ask.content_type, ask.body, served)?;
-            Box::new(move |current| {
-                let patched = patch.apply(served, scale_of(current))?.value;
-                typed("Scale", through::<ScaleObject>, &patched)
-            })
+            (Some(patch), Value::Null)
         }
         _ => {
-            let sent = read(ask, "Scale", "autoscaling/v1", through::<ScaleObject>)?;
-            Box::new(move |_| Ok(sent.clone()))
+            let whole = read(ask, "Scale", "autoscaling/v1", through::<ScaleObject>)?;
+            (None, whole)
         }
     };
     let outcome = core.change(served, ask.key, ask.dry_run, |current| {
-        let asked = change(current)?;
+        let asked = match &patch {
+            Some(patch) => {
+                let patched = patch.apply(served, scale_of(current))?.value;
+                typed("Scale", through::<ScaleObject>, &patched)?
+            }
+            None => whole.clone(),
+        };
         let version = meta_text(&asked, "resourceVersion");
         if !version.is_empty() && version != current.version.to_string() {
             return Err(ApiError::modified(served, &ask.key.name));

@@ -18,6 +18,14 @@ macro_rules! every_claim {
                 refusals_are_told_as_kubernetes_tells_them, an_invalid_object_is_refused_with_its_causes,
                 malformed_metadata_is_refused, what_was_set_once_cannot_be_changed,
                 built_in_kinds_keep_their_promises;
+            builtins:
+                strict_bodies_hold_no_unknown_and_no_repeated_field, values_of_the_wrong_type_are_refused,
+                bodies_may_be_yaml_and_nothing_else, strategic_patches_merge_lists_by_key,
+                workloads_are_completed_on_the_way_in, each_built_in_kind_has_its_rules,
+                little_of_a_pod_can_change,
+                deployments_are_scaled_by_a_part_of_their_own, pods_are_bound_once_and_evicted,
+                finalizers_of_a_namespace_change_in_one_place_only, options_of_a_deletion_must_make_sense,
+                custom_kinds_must_say_what_they_are;
             lists:
                 pages_show_the_state_of_the_first_one, selectors_choose, all_namespaces_are_listed_together,
                 metadata_alone_can_be_asked_for, discovery_finds_every_resource,

@@ -1,6 +1,7 @@
 //! Claims about any Kubernetes-style API, each a function of a client.
 
 pub(crate) mod apply;
+pub(crate) mod builtins;
 mod claims;
 pub(crate) mod deletion;
 pub(crate) mod lists;
