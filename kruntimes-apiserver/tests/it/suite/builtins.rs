@@ -309,66 +309,37 @@ pub(crate) async fn workloads_are_completed_on_the_way_in(client: Client) {
 
 pub(crate) async fn each_built_in_kind_has_its_rules(client: Client) {
     let raw = Raw::open(client).await;
-    let rbac = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{}", raw.room);
-    let leases = format!(
-        "/apis/coordination.k8s.io/v1/namespaces/{}/leases",
-        raw.room
-    );
-    let two =
-        json!({ "containers": [{ "name": "c", "image": "i" }, { "name": "c", "image": "i" }] });
-    let mounts = json!({ "containers": [{ "name": "c", "image": "i", "volumeMounts": [{ "name": "v", "mountPath": "/" }] }] });
+    let in_group = |rest: &str| {
+        let (group, plural) = rest.rsplit_once('/').unwrap();
+        format!("/apis/{group}/namespaces/{}/{plural}", raw.room)
+    };
+    let (pods, services) = (raw.core("pods"), raw.core("services"));
+    let (maps, secrets) = (raw.core("configmaps"), raw.core("secrets"));
+    let (deployments, revisions) = (raw.apps("deployments"), raw.apps("controllerrevisions"));
+    let leases = in_group("coordination.k8s.io/v1/leases");
+    let roles = in_group("rbac.authorization.k8s.io/v1/roles");
+    let bindings = in_group("rbac.authorization.k8s.io/v1/rolebindings");
+    let twice = r#""spec":{"containers":[{"name":"c","image":"i"},{"name":"c","image":"i"}]}"#;
+    let mounts = r#""spec":{"containers":[{"name":"c","image":"i",
+        "volumeMounts":[{"name":"v","mountPath":"/"}]}]}"#;
+    let mounted = "spec.containers[0].volumeMounts[0].name";
+    let zero = r#""spec":{"leaseDurationSeconds":0}"#;
+    let unnamed = r#""roleRef":{"kind":"Role","name":""}"#;
     for (path, rest, field) in [
-        (raw.core("pods"), json!({ "spec": {} }), "spec.containers"),
-        (
-            raw.core("pods"),
-            json!({ "spec": two }),
-            "spec.containers[1].name",
-        ),
-        (
-            raw.core("pods"),
-            json!({ "spec": mounts }),
-            "spec.containers[0].volumeMounts[0].name",
-        ),
-        (raw.core("services"), json!({ "spec": {} }), "spec.ports"),
-        (
-            raw.core("configmaps"),
-            json!({ "data": { "a b": "" } }),
-            "data[a b]",
-        ),
-        (
-            raw.core("secrets"),
-            json!({ "type": "kubernetes.io/tls" }),
-            "data[tls.crt]",
-        ),
-        (
-            raw.apps("deployments"),
-            json!({ "spec": {} }),
-            "spec.selector",
-        ),
-        (
-            raw.apps("controllerrevisions"),
-            json!({ "revision": 1 }),
-            "data",
-        ),
-        (
-            leases,
-            json!({ "spec": { "leaseDurationSeconds": 0 } }),
-            "spec.leaseDurationSeconds",
-        ),
-        (
-            format!("{rbac}/roles"),
-            json!({ "rules": [{ "verbs": [] }] }),
-            "rules[0].verbs",
-        ),
-        (
-            format!("{rbac}/rolebindings"),
-            json!({ "roleRef": { "kind": "Role", "name": "" } }),
-            "roleRef.name",
-        ),
+        (&pods, r#""spec":{}"#, "spec.containers"),
+        (&pods, twice, "spec.containers[1].name"),
+        (&pods, mounts, mounted),
+        (&services, r#""spec":{}"#, "spec.ports"),
+        (&maps, r#""data":{"a b":""}"#, "data[a b]"),
+        (&secrets, r#""type":"kubernetes.io/tls""#, "data[tls.crt]"),
+        (&deployments, r#""spec":{}"#, "spec.selector"),
+        (&revisions, r#""revision":1"#, "data"),
+        (&leases, zero, "spec.leaseDurationSeconds"),
+        (&roles, r#""rules":[{"verbs":[]}]"#, "rules[0].verbs"),
+        (&bindings, unnamed, "roleRef.name"),
     ] {
-        let mut body = rest;
-        body["metadata"] = json!({ "name": "x" });
-        let status = raw.refusal("POST", &path, JSON, &body.to_string()).await;
+        let body = format!(r#"{{"metadata":{{"name":"x"}},{rest}}}"#);
+        let status = raw.refusal("POST", path, JSON, &body).await;
         assert!(status.is_invalid(), "{path}: {}", status.message);
         let causes = status.details.unwrap().causes;
         assert!(
