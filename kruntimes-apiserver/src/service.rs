@@ -266,7 +266,7 @@ impl Call {
         let ask = Ask {
             served: &self.served,
             key: &self.key(),
-            dry_run: WriteOptions::of_query(&self.query)?.dry_run,
+            options: WriteOptions::of_query("UpdateOptions", &self.query, &self.agent)?,
             content_type: content_type(parts),
             body,
         };

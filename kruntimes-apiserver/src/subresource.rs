@@ -20,6 +20,7 @@ use crate::{
     patch::Change,
     strict::{Findings, Place},
     typed::{Through, decode, through},
+    write::WriteOptions,
 };
 
 /// A subresource other than `status` and `log`.
@@ -35,7 +36,7 @@ pub(crate) enum Subresource {
 pub(crate) struct Ask<'a> {
     pub(crate) served: &'a Served,
     pub(crate) key: &'a Key,
-    pub(crate) dry_run: bool,
+    pub(crate) options: WriteOptions<'a>,
     pub(crate) content_type: &'a str,
     pub(crate) body: &'a Bytes,
 }
@@ -169,7 +170,8 @@ fn scale(core: &Core, method: &Method, ask: &Ask<'_>) -> Result<Value, ApiError>
             (None, whole)
         }
     };
-    let outcome = core.change(served, ask.key, ask.dry_run, |current| {
+    let upkeep = core.upkeep(served, Scope::Main, ask.options);
+    let outcome = core.change(served, ask.key, ask.options.dry_run, |current| {
         let asked = match &patch {
             Some(patch) => {
                 let patched = patch.apply(served, scale_of(current))?.value;
@@ -194,7 +196,15 @@ fn scale(core: &Core, method: &Method, ask: &Ask<'_>) -> Result<Value, ApiError>
         }
         let mut wanted = (*current.value).clone();
         wanted["spec"]["replicas"] = Value::from(replicas);
-        let (next, _) = replace(served, Scope::Main, current, wanted.into(), Unknown::Ignore)?;
+        let wanted = wanted.into();
+        let (next, _) = replace(
+            served,
+            Scope::Main,
+            current,
+            wanted,
+            Unknown::Ignore,
+            &upkeep,
+        )?;
         Ok(next)
     })?;
     Ok(scale_of(outcome.object()))
@@ -212,7 +222,7 @@ fn finalize(core: &Core, ask: &Ask<'_>) -> Result<Value, ApiError> {
             ask.key.name
         )));
     }
-    let outcome = core.change(served, ask.key, ask.dry_run, |current| {
+    let outcome = core.change(served, ask.key, ask.options.dry_run, |current| {
         let version = meta_text(&sent, "resourceVersion");
         if !version.is_empty() && version != current.version.to_string() {
             return Err(ApiError::modified(served, &ask.key.name));
@@ -240,7 +250,7 @@ fn bind(core: &Core, ask: &Ask<'_>) -> Result<(), ApiError> {
         let errors = [invalid::required("target.name", "")];
         return Err(ApiError::invalid_as("Binding", "", name, &errors));
     }
-    core.change(ask.served, ask.key, ask.dry_run, |current| {
+    core.change(ask.served, ask.key, ask.options.dry_run, |current| {
         let refuse = |why: &str| Err(ApiError::conflict_about("pods/binding", "", name, why));
         if current.is_ending() {
             return refuse(&format!(
@@ -270,7 +280,7 @@ fn bind(core: &Core, ask: &Ask<'_>) -> Result<(), ApiError> {
 fn evict(core: &Core, ask: &Ask<'_>) -> Result<(), ApiError> {
     let sent = read(ask, "Eviction", "policy/v1", through::<EvictionObject>)?;
     let options = DeleteOptions::of_value(&sent["deleteOptions"])?;
-    let options = options.rehearsed(ask.dry_run);
+    let options = options.rehearsed(ask.options.dry_run);
     match core.delete(ask.served, ask.key, &options)? {
         Outcome::Exists(_) | Outcome::Removed(_) => Ok(()),
     }

@@ -160,7 +160,12 @@ impl Core {
     }
 
     /// Says how a write by its caller is recorded in the ledger of its object.
-    fn upkeep(&self, served: &Served, scope: Scope, options: WriteOptions<'_>) -> Upkeep {
+    pub(crate) fn upkeep(
+        &self,
+        served: &Served,
+        scope: Scope,
+        options: WriteOptions<'_>,
+    ) -> Upkeep {
         if options.manager.is_empty() {
             return Upkeep::Off;
         }
