@@ -333,13 +333,17 @@ fn check_preconditions(
     let Some(wanted) = &options.preconditions else {
         return Ok(());
     };
+    // Kubernetes names the kind here, not the resource.
+    let conflict = |why: &str| {
+        ApiError::conflict_about(&served.kind.name, &served.group, &current.key.name, why)
+    };
     if let Some(uid) = wanted.uid.as_deref().filter(|uid| *uid != current.uid()) {
         let why = format!(
             "the UID in the precondition ({uid}) does not match the UID in record ({}). \
              The object might have been deleted and then recreated",
             current.uid()
         );
-        return Err(ApiError::conflict(served, &current.key.name, &why));
+        return Err(conflict(&why));
     }
     let version = current.version.to_string();
     if let Some(asked) = wanted
@@ -351,7 +355,7 @@ fn check_preconditions(
             "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record \
              ({version}). The object might have been modified"
         );
-        return Err(ApiError::conflict(served, &current.key.name, &why));
+        return Err(conflict(&why));
     }
     Ok(())
 }
