@@ -10,6 +10,7 @@ use crate::identity::{Namespace, PodName, PodUid, RunName, RunUid};
 use crate::occupancy::{Hold, Occupancy, Origin};
 use crate::pod::Pod;
 use crate::run::Run;
+use crate::trail::{Change, Trail};
 
 /// A Pod as holds name it: with its UID, or by name alone.
 type Site = (PodName, Option<PodUid>);
@@ -101,6 +102,7 @@ pub enum Violation {
 #[derive(Clone, Debug, Default)]
 pub struct Book {
     spaces: BTreeMap<Namespace, Space>,
+    trail: Trail,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -180,7 +182,7 @@ impl Book {
             && *earlier != run.uid
         {
             let earlier = earlier.clone();
-            space.remove(&earlier);
+            space.remove(&earlier, &mut self.trail);
         }
         match &seen.state {
             RunState::Pending => {
@@ -189,16 +191,19 @@ impl Book {
                     .get(&run.uid)
                     .is_some_and(|hold| !still_assumed(hold, run))
                 {
-                    space.remove(&run.uid);
+                    space.remove(&run.uid, &mut self.trail);
                 }
             }
-            RunState::Holding { pod, pod_uid } => space.insert(Hold {
-                run: Arc::clone(run),
-                pod: pod.clone(),
-                pod_uid: pod_uid.clone(),
-                origin: Origin::Observed,
-            }),
-            RunState::Elsewhere => space.remove(&run.uid),
+            RunState::Holding { pod, pod_uid } => {
+                let hold = Hold {
+                    run: Arc::clone(run),
+                    pod: pod.clone(),
+                    pod_uid: pod_uid.clone(),
+                    origin: Origin::Observed,
+                };
+                space.insert(hold, &mut self.trail);
+            }
+            RunState::Elsewhere => space.remove(&run.uid, &mut self.trail),
         }
         self.drop_if_empty(&run.namespace);
     }
@@ -224,7 +229,7 @@ impl Book {
                 .cloned()
                 .collect();
             for uid in gone {
-                space.remove(&uid);
+                space.remove(&uid, &mut self.trail);
             }
         }
         self.drop_if_empty(namespace);
@@ -233,7 +238,7 @@ impl Book {
     /// Forgets a Run that no longer exists.
     pub fn forget(&mut self, namespace: &Namespace, run: &RunUid) {
         if let Some(space) = self.spaces.get_mut(namespace) {
-            space.remove(run);
+            space.remove(run, &mut self.trail);
         }
         self.drop_if_empty(namespace);
     }
@@ -268,12 +273,13 @@ impl Book {
             return Err(no_room(run, &held.usage_without(&run.uid), &pod.capacity));
         }
         let space = self.spaces.entry(run.namespace.clone()).or_default();
-        space.insert(Hold {
+        let hold = Hold {
             run: Arc::clone(run),
             pod: pod.name.clone(),
             pod_uid: Some(pod.uid.clone()),
             origin: Origin::Assumed,
-        });
+        };
+        space.insert(hold, &mut self.trail);
         Ok(())
     }
 
@@ -374,6 +380,21 @@ impl Book {
         Ok(())
     }
 
+    /// Starts to note every hold that comes or goes, for an index that follows.
+    pub(crate) fn follow(&mut self) {
+        self.trail.start();
+    }
+
+    /// Returns what came and went since the last time; nothing when nobody follows.
+    pub(crate) fn take_changes(&mut self) -> Option<Vec<Change>> {
+        self.trail.take()
+    }
+
+    /// Returns everything that holds capacity, of all namespaces.
+    pub(crate) fn holds(&self) -> impl Iterator<Item = &Arc<Hold>> {
+        self.spaces.values().flat_map(|space| space.holds.values())
+    }
+
     fn drop_if_empty(&mut self, namespace: &Namespace) {
         if self
             .spaces
@@ -408,9 +429,10 @@ fn no_room(run: &Run, usage: &Amounts, capacity: &Amounts) -> Taken {
 }
 
 impl Space {
-    fn insert(&mut self, hold: Hold) {
-        self.remove(&hold.run.uid.clone());
+    fn insert(&mut self, hold: Hold, trail: &mut Trail) {
+        self.remove(&hold.run.uid, trail);
         let hold = Arc::new(hold);
+        trail.note(&hold, true);
         let site = (hold.pod.clone(), hold.pod_uid.clone());
         let occupancy = Arc::make_mut(&mut self.sites).entry(site).or_default();
         Arc::make_mut(occupancy).insert(Arc::clone(&hold));
@@ -419,10 +441,11 @@ impl Space {
         self.holds.insert(hold.run.uid.clone(), hold);
     }
 
-    fn remove(&mut self, run: &RunUid) {
+    fn remove(&mut self, run: &RunUid, trail: &mut Trail) {
         let Some(hold) = self.holds.remove(run) else {
             return;
         };
+        trail.note(&hold, false);
         if self.names.get(&hold.run.name) == Some(run) {
             self.names.remove(&hold.run.name);
         }

@@ -27,7 +27,9 @@ pub fn calculate(snapshot: &Snapshot, run: &Run, profile: &Profile) -> Decision 
         nomination: None,
         explanation: profile.explain.then(Explanation::default),
     };
-    let action = cycle.decide().unwrap_or_else(|stop| match stop {
+    let action = cycle.decide();
+    waiting::sort(profile, &mut cycle.rejections);
+    let action = action.unwrap_or_else(|stop| match stop {
         Stop::Fail(invalid) => Action::Fail {
             reason: invalid.reason,
             message: format!("pod selection failed: {}", invalid.message),
@@ -138,6 +140,7 @@ impl<'a> Cycle<'a> {
     }
 
     fn wait(&mut self) -> Action {
+        waiting::sort(self.profile, &mut self.rejections);
         let given = &self.rejections;
         let explained = waiting::explained(
             self.profile,
@@ -146,11 +149,7 @@ impl<'a> Cycle<'a> {
             // An explanation that panics is one that is missing; the decision stands without it.
             |plugin, ask| guarded(plugin, ask).ok().flatten(),
         );
-        Action::Wait {
-            message: waiting::message(self.profile, self.run, given),
-            condition: waiting::condition(self.profile, given, explained),
-            reasons: given.iter().map(|seen| seen.reason).collect(),
-        }
+        waiting::action(self.profile, self.run, given, explained)
     }
 
     fn count(&mut self, plugin: &'static str, reason: &'static str, pods: u64) {

@@ -14,7 +14,7 @@ pub struct Decision {
     pub action: Action,
     /// How many Pods were looked at.
     pub evaluated: u64,
-    /// How many Pods were rejected by plugin and reason, in that order (S-47, S-118).
+    /// How many Pods were rejected, in the order in which the profile declares plugins and reasons (S-47, S-118).
     pub rejections: Vec<Rejections>,
     /// Who could make room, if a plugin was asked and knows (S-160).
     #[serde(skip_serializing_if = "Option::is_none")]

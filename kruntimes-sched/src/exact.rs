@@ -24,7 +24,29 @@ impl Ratio {
         }
     }
 
-    fn checked_add(self, other: Self) -> Option<Self> {
+    /// Returns the value in units of 2^-56, rounded down; everything from 256 on is the largest number.
+    ///
+    /// Of two fractions with different results, the one with the smaller result is smaller.
+    pub(crate) fn fixed(self) -> u64 {
+        let whole = self.numerator / self.denominator;
+        let mut rest = self.numerator % self.denominator;
+        if whole >= 256 {
+            return u64::MAX;
+        }
+        let fraction = if let Some(scaled) = rest.checked_mul(1 << 56) {
+            scaled / self.denominator
+        } else {
+            (0..56).fold(0, |bits, _| {
+                let missing = self.denominator - rest;
+                let carries = rest >= missing;
+                rest = if carries { rest - missing } else { rest * 2 };
+                (bits << 1) | u128::from(carries)
+            })
+        };
+        u64::try_from((whole << 56) | fraction).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn checked_add(self, other: Self) -> Option<Self> {
         let shared = gcd(self.denominator, other.denominator);
         let (left, right) = (other.denominator / shared, self.denominator / shared);
         let numerator =
@@ -52,6 +74,9 @@ impl PartialOrd for Ratio {
 
 impl Ord for Ratio {
     fn cmp(&self, other: &Self) -> Ordering {
+        if self == other {
+            return Ordering::Equal;
+        }
         let left = self.numerator.checked_mul(other.denominator);
         let right = other.numerator.checked_mul(self.denominator);
         match (left, right) {
@@ -91,23 +116,22 @@ fn by_continued_fraction(mut a: Ratio, mut b: Ratio) -> Ordering {
 
 /// A sum of fractions, compared exactly whatever its size.
 #[derive(Clone, Debug)]
-pub(crate) struct Sum {
-    terms: Vec<Ratio>,
-    total: Option<Ratio>,
+pub(crate) enum Sum {
+    /// One fraction.
+    Small(Ratio),
+    /// The terms of a sum whose fraction leaves 128 bits.
+    Large(Box<[Ratio]>),
 }
 
 impl Sum {
-    pub(crate) fn of(terms: Vec<Ratio>) -> Self {
-        let total = terms
-            .iter()
-            .try_fold(Ratio::ZERO, |sum, term| sum.checked_add(*term));
-        Self { terms, total }
-    }
-
     /// Brings all terms to one denominator, without a bound on its length.
     fn large(&self) -> (Natural, Natural) {
         let zero = (Natural::from(0), Natural::from(1));
-        self.terms.iter().fold(zero, |(top, bottom), term| {
+        let terms = match self {
+            Self::Small(total) => std::slice::from_ref(total),
+            Self::Large(terms) => terms,
+        };
+        terms.iter().fold(zero, |(top, bottom), term| {
             let (numerator, denominator) = (
                 Natural::from(term.numerator),
                 Natural::from(term.denominator),
@@ -141,9 +165,9 @@ impl PartialOrd for Sum {
 
 impl Ord for Sum {
     fn cmp(&self, other: &Self) -> Ordering {
-        match (self.total, other.total) {
-            (Some(a), Some(b)) => a.cmp(&b),
-            _ => self.cmp_large(other),
+        match (self, other) {
+            (Self::Small(a), Self::Small(b)) => a.cmp(b),
+            (Self::Small(_) | Self::Large(_), _) => self.cmp_large(other),
         }
     }
 }
@@ -214,6 +238,31 @@ mod tests {
 
     use super::*;
 
+    /// The sum of some fractions in the form that fits.
+    fn sum(terms: impl IntoIterator<Item = Ratio>) -> Sum {
+        let terms: Vec<Ratio> = terms.into_iter().collect();
+        let add = |sum: Ratio, term: &Ratio| sum.checked_add(*term);
+        let total = terms.iter().try_fold(Ratio::ZERO, add);
+        total.map_or_else(|| Sum::Large(terms.into()), Sum::Small)
+    }
+
+    #[test]
+    fn fixed_point_keeps_the_order_of_large_fractions() {
+        let big = u128::MAX;
+        for (case, ratio, want) in [
+            ("a half", Ratio::new(1, 2), 1 << 55),
+            ("almost one", Ratio::new(big - 1, big), (1 << 56) - 1),
+            (
+                "a third of much",
+                Ratio::new(big / 3 + 1, big - 1),
+                0x0055_5555_5555_5555,
+            ),
+            ("too much", Ratio::new(big, 3), u64::MAX),
+        ] {
+            assert_eq!(ratio.fixed(), want, "{case}");
+        }
+    }
+
     #[test]
     fn s_15_large_fractions_compare_exactly() {
         let big = u128::MAX;
@@ -240,9 +289,9 @@ mod tests {
         let prime = |n: u128| (1_u128 << 100) + n;
         let many = |extra: u128| {
             let terms = (0..6).map(|n| Ratio::new(prime(2 * n), prime(2 * n + 1)));
-            Sum::of(terms.chain([Ratio::new(extra, prime(77))]).collect())
+            sum(terms.chain([Ratio::new(extra, prime(77))]))
         };
-        assert!(many(0).total.is_none(), "the case is large enough");
+        assert!(matches!(many(0), Sum::Large(_)), "the case is large enough");
         assert!(many(3) > many(2));
         assert_eq!(many(2), many(2));
     }
@@ -255,7 +304,10 @@ mod tests {
         #[test]
         fn both_ways_to_compare_agree(a in ratio(), b in ratio()) {
             prop_assert_eq!(by_continued_fraction(a, b), a.cmp(&b));
-            let (one, other) = (Sum::of(vec![a]), Sum::of(vec![b]));
+            if a.fixed() != b.fixed() {
+                prop_assert_eq!(a.fixed().cmp(&b.fixed()), a.cmp(&b));
+            }
+            let (one, other) = (Sum::Small(a), Sum::Small(b));
             prop_assert_eq!(one.cmp_large(&other), a.cmp(&b));
         }
 
@@ -264,9 +316,9 @@ mod tests {
             mut terms in prop::collection::vec(ratio(), 0..5),
             other in prop::collection::vec(ratio(), 0..5),
         ) {
-            let (one, second) = (Sum::of(terms.clone()), Sum::of(other));
+            let (one, second) = (sum(terms.clone()), sum(other));
             terms.reverse();
-            let reversed = Sum::of(terms);
+            let reversed = sum(terms);
             prop_assert_eq!(&one, &reversed);
             prop_assert_eq!(one.cmp(&second), reversed.cmp_large(&second));
         }

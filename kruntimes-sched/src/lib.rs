@@ -75,6 +75,7 @@ mod filtering;
 mod fnv;
 mod gate;
 mod identity;
+mod load;
 mod occupancy;
 mod placing;
 mod plugin;
@@ -93,6 +94,7 @@ mod shared;
 mod snapshot;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod trail;
 mod waiting;
 mod workspace;
 

@@ -42,6 +42,7 @@ pub struct Hold {
 pub struct Occupancy {
     usage: Amounts,
     holds: BTreeMap<RunUid, Arc<Hold>>,
+    exclusive: usize,
 }
 
 impl Occupancy {
@@ -77,8 +78,15 @@ impl Occupancy {
 
     /// Tells whether exclusivity keeps `run` away: its own, or that of a neighbour (S-54).
     pub fn excludes(&self, run: &Run) -> bool {
-        self.others(&run.uid)
-            .any(|hold| run.exclusive || hold.run.exclusive)
+        let own = self.holds.get(&run.uid);
+        let others = self.holds.len() - usize::from(own.is_some());
+        let exclusive = self.exclusive - usize::from(own.is_some_and(|own| own.run.exclusive));
+        (run.exclusive && others > 0) || exclusive > 0
+    }
+
+    /// Tells whether somebody is there whom a new Run, exclusive or not, would disturb.
+    pub(crate) fn is_closed_to(&self, exclusive: bool) -> bool {
+        (exclusive && !self.holds.is_empty()) || self.exclusive > 0
     }
 
     /// Tells whether `run` fits beside everything else, resources and exclusivity (S-11, S-54).
@@ -102,14 +110,17 @@ impl Occupancy {
 
     pub(crate) fn insert(&mut self, hold: Arc<Hold>) {
         resources::add(&mut self.usage, &hold.run.request);
+        self.exclusive += usize::from(hold.run.exclusive);
         if let Some(before) = self.holds.insert(hold.run.uid.clone(), hold) {
             subtract(&mut self.usage, &before.run.request);
+            self.exclusive -= usize::from(before.run.exclusive);
         }
     }
 
     pub(crate) fn remove(&mut self, run: &RunUid) {
         if let Some(hold) = self.holds.remove(run) {
             subtract(&mut self.usage, &hold.run.request);
+            self.exclusive -= usize::from(hold.run.exclusive);
         }
     }
 

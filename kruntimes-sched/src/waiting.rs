@@ -2,7 +2,7 @@
 
 use kruntimes_core::message::quoted;
 
-use crate::decision::Rejections;
+use crate::decision::{Action, Rejections};
 use crate::plugin::Reason;
 use crate::profile::Profile;
 use crate::run::Run;
@@ -11,8 +11,34 @@ use crate::snapshot::Snapshot;
 /// Condition reason when nothing more telling is known.
 const INSUFFICIENT_CAPACITY: &str = "InsufficientCapacity";
 
+/// Puts rejections into the order in which the profile declares plugins and reasons.
+///
+/// That order does not depend on the Pods, so every way to count them agrees.
+pub(crate) fn sort(profile: &Profile, given: &mut [Rejections]) {
+    if given.len() > 1 {
+        given.sort_by_key(|seen| {
+            declared(profile)
+                .position(|(plugin, reason)| plugin == seen.plugin && reason.name == seen.reason)
+        });
+    }
+}
+
+/// Leaves a Run pending, with everything it is told; `given` is in the order of [`sort`].
+pub(crate) fn action(
+    profile: &Profile,
+    run: &Run,
+    given: &[Rejections],
+    explained: Option<&'static str>,
+) -> Action {
+    Action::Wait {
+        message: message(profile, run, given),
+        condition: condition(profile, given, explained),
+        reasons: given.iter().map(|seen| seen.reason).collect(),
+    }
+}
+
 /// Returns the message of S-112: the first declared reason with words of its own that was given.
-pub(crate) fn message(profile: &Profile, run: &Run, given: &[Rejections]) -> String {
+fn message(profile: &Profile, run: &Run, given: &[Rejections]) -> String {
     declared(profile)
         .filter(|(plugin, reason)| was_given(given, plugin, reason))
         .find_map(|(_, reason)| reason.message)
@@ -28,7 +54,7 @@ pub(crate) fn for_pods(run: &Run) -> String {
 /// Returns the condition reason of S-111.
 ///
 /// `explained` is what the filters say about the pool as a whole.
-pub(crate) fn condition(
+fn condition(
     profile: &Profile,
     given: &[Rejections],
     explained: Option<&'static str>,

@@ -62,6 +62,11 @@ impl RuntimePodAvailability {
         }
     }
 
+    /// Tells whether nominated room is kept free.
+    pub(crate) fn counts_nominated(self) -> bool {
+        self.count_nominated
+    }
+
     /// Tells whether whoever is nominated for the Pod leaves room for the Run.
     fn leaves_room(self, snapshot: &Snapshot, run: &Run, state: &PodState) -> bool {
         if !self.count_nominated {
@@ -90,6 +95,32 @@ impl RuntimePodAvailability {
 
     fn is_available(self, run: &Run, state: &PodState, now: Timestamp) -> bool {
         self.is_alive(&state.pod, now) && state.occupancy.admits(run, &state.pod.capacity)
+    }
+}
+
+/// What is to be said about a pool as a whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outlook {
+    /// Whether the pool's own object exists.
+    pub(crate) runtime_exists: bool,
+    /// Whether any Pod is ready.
+    pub(crate) is_ready: bool,
+    /// Whether any Pod is ready and gives fresh signs of life.
+    pub(crate) is_alive: bool,
+}
+
+impl Outlook {
+    /// Returns the condition reason; `exceeds` tells whether a resource exceeds every Pod that is alive (S-111).
+    pub(crate) fn reason(self, exceeds: impl FnOnce() -> bool) -> Option<&'static str> {
+        if !self.runtime_exists {
+            Some("RuntimeNotFound")
+        } else if !self.is_ready {
+            Some("NoReadyPods")
+        } else if !self.is_alive {
+            Some("HeartbeatStale")
+        } else {
+            exceeds().then_some("RequestExceedsCapacity")
+        }
     }
 }
 
@@ -123,23 +154,22 @@ impl Filter for RuntimePodAvailability {
     }
 
     fn explain(&self, snapshot: &Snapshot, run: &Run) -> Option<&'static str> {
-        if !snapshot.has_runtime() {
-            return Some("RuntimeNotFound");
-        }
         let pods = snapshot.pods().iter().map(|state| &state.pod);
-        if !pods.clone().any(|pod| pod.ready) {
-            return Some("NoReadyPods");
+        let alive = pods
+            .clone()
+            .filter(|pod| self.is_alive(pod, snapshot.now()));
+        Outlook {
+            runtime_exists: snapshot.has_runtime(),
+            is_ready: pods.clone().any(|pod| pod.ready),
+            is_alive: alive.clone().next().is_some(),
         }
-        pods.clone()
-            .find(|pod| self.is_alive(pod, snapshot.now()))
-            .map_or(Some("HeartbeatStale"), |_| {
-                let exceeds_every_pod = run.request.iter().any(|(resource, asked)| {
-                    pods.clone()
-                        .filter(|pod| self.is_alive(pod, snapshot.now()))
-                        .all(|pod| pod.capacity.get(resource).is_none_or(|has| has < asked))
-                });
-                exceeds_every_pod.then_some("RequestExceedsCapacity")
+        .reason(|| {
+            run.request.iter().any(|(resource, asked)| {
+                alive
+                    .clone()
+                    .all(|pod| pod.capacity.get(resource).is_none_or(|has| has < asked))
             })
+        })
     }
 }
 

@@ -2,9 +2,7 @@
 
 use std::cmp::Ordering;
 
-use kruntimes_core::quantity::Quantity;
-
-use crate::exact::{Ratio, Sum};
+use crate::load::Load;
 use crate::plugin::{Broken, PrepareError, Score, Scored, Scorer};
 use crate::run::Run;
 use crate::snapshot::{PodState, Snapshot};
@@ -36,33 +34,6 @@ struct Ranking<'a> {
     run: &'a Run,
 }
 
-/// Compares by the first element, then by the second (S-72).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Load(Ratio, Sum);
-
-impl Load {
-    fn of(run: &Run, state: &PodState) -> Self {
-        let usage = state.occupancy.usage_without(&run.uid);
-        let nanos = |amount: Option<&Quantity>| {
-            let nanos = amount.map_or(0, |amount| amount.as_nanos());
-            u128::try_from(nanos).unwrap_or(0)
-        };
-        let utilizations: Vec<Ratio> = state
-            .pod
-            .capacity
-            .iter()
-            .filter(|(_, capacity)| capacity.is_positive())
-            .map(|(resource, capacity)| {
-                let held = nanos(usage.get(resource));
-                let projected = held.saturating_add(nanos(run.request.get(resource)));
-                Ratio::new(projected, nanos(Some(capacity)))
-            })
-            .collect();
-        let fullest = utilizations.iter().max().copied().unwrap_or(Ratio::ZERO);
-        Self(fullest, Sum::of(utilizations))
-    }
-}
-
 impl Scorer for Ranking<'_> {
     fn score(&self, _pod: &PodState) -> Result<i64, Broken> {
         Ok(0)
@@ -77,7 +48,9 @@ impl Scorer for Ranking<'_> {
                     scored.pod
                 ))
             })?;
-            loads.push((Load::of(self.run, state), at));
+            let usage = state.occupancy.usage_without(&self.run.uid);
+            let load = Load::of(&self.run.request, &usage, &state.pod.capacity);
+            loads.push((load, at));
         }
         loads.sort_by(|a, b| a.0.cmp(&b.0));
         let last = i64::try_from(loads.len().saturating_sub(1)).unwrap_or(i64::MAX);

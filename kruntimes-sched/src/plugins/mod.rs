@@ -11,6 +11,7 @@ mod run_affinity;
 mod term;
 mod workspace;
 
+pub(crate) use availability::Outlook;
 pub use availability::{RUNTIME_POD_UNAVAILABLE, RuntimePodAvailability};
 pub use condition::ExpressionError;
 pub use expression::Expression;
@@ -19,7 +20,9 @@ pub use least_loaded::LeastLoaded;
 pub use preemption::Preemption;
 pub use preferred_run_affinity::{PreferredRunAffinity, by_maximum};
 pub use run_affinity::{RunAffinity, UNSATISFIED_RUN_AFFINITY, UNSATISFIED_RUN_ANTI_AFFINITY};
+pub(crate) use term::{Direction, compile};
 pub use workspace::Workspace;
+pub(crate) use workspace::{BOUND_POD_MISMATCH, Rule};
 
 use crate::builder::ProfileBuilder;
 use crate::profile::Profile;

@@ -18,7 +18,7 @@ const INVALID_AFFINITY: &str = "InvalidAffinity";
 
 /// Which of the two directions of [`Affinity`] is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(crate) enum Direction {
     /// Be where the targets are.
     Towards,
     /// Be where they are not.
@@ -34,13 +34,13 @@ impl Direction {
     }
 
     /// Returns the required terms of a Run.
-    pub(super) fn required(self, run: &Run) -> &[RunAffinityTerm] {
+    pub(crate) fn required(self, run: &Run) -> &[RunAffinityTerm] {
         let lists = run.affinity.as_deref().and_then(|both| self.of(both));
         lists.map_or(&[], |lists| &lists.required)
     }
 
     /// Returns the preferred terms of a Run.
-    pub(super) fn preferred(self, run: &Run) -> &[WeightedRunAffinityTerm] {
+    pub(crate) fn preferred(self, run: &Run) -> &[WeightedRunAffinityTerm] {
         let lists = run.affinity.as_deref().and_then(|both| self.of(both));
         lists.map_or(&[], |lists| &lists.preferred)
     }
@@ -83,7 +83,7 @@ impl<'a> Term<'a> {
 }
 
 /// Compiles the selector of a term, or says why the Run can never be placed (S-39, S-42).
-pub(super) fn compile(term: &RunAffinityTerm) -> Result<Selector, Invalid> {
+pub(crate) fn compile(term: &RunAffinityTerm) -> Result<Selector, Invalid> {
     #[cfg(test)]
     tests::COMPILED.with(|count| count.set(count.get() + 1));
     if term.topology_key != TOPOLOGY_RUNTIME_POD {

@@ -5,6 +5,7 @@ use kruntimes_core::api::WorkspacePhase;
 use serde::{Deserialize, Serialize};
 
 use crate::event::EventKind;
+use crate::identity::{PodName, PodUid};
 use crate::placing::{Intent, Placement, PreBind};
 use crate::plugin::{Broken, Filter, PrepareError, Prepared, Reason, Verdict};
 use crate::run::Run;
@@ -15,7 +16,7 @@ const RUNTIME_MISMATCH: &str = "WorkspaceRuntimeMismatch";
 const UNBOUND: &str = "WorkspaceUnbound";
 const LOST: &str = "WorkspaceLost";
 const RELEASED: &str = "WorkspaceReleased";
-const BOUND_POD_MISMATCH: &str = "WorkspaceBoundPodMismatch";
+pub(crate) const BOUND_POD_MISMATCH: &str = "WorkspaceBoundPodMismatch";
 
 /// Condition of every rejection but that of a lost workspace (S-111).
 const NOT_BOUND: &str = "WorkspaceNotBound";
@@ -59,6 +60,52 @@ pub struct Workspace {
     pub wait_for_first_run: bool,
 }
 
+/// What the workspace of a Run says about every Pod.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Rule<'a> {
+    /// Any will do.
+    Any,
+    /// None will do, for a reason.
+    Rejects(&'static str),
+    /// One will do; [`BOUND_POD_MISMATCH`] keeps the others away.
+    Only(&'a PodName, &'a PodUid),
+}
+
+impl Workspace {
+    /// Applies the table of section 8.1, top to bottom (S-48).
+    pub(crate) fn rule<'a>(
+        self,
+        workspace: Option<&'a crate::workspace::Workspace>,
+        run: &Run,
+    ) -> Rule<'a> {
+        let Some(wanted) = &run.workspace else {
+            return Rule::Any;
+        };
+        let Some(workspace) = workspace.filter(|found| found.name == *wanted) else {
+            return Rule::Rejects(NOT_FOUND);
+        };
+        if workspace.runtime != run.runtime {
+            return Rule::Rejects(RUNTIME_MISMATCH);
+        }
+        match workspace.phase {
+            WorkspacePhase::Lost => return Rule::Rejects(LOST),
+            WorkspacePhase::Released => return Rule::Rejects(RELEASED),
+            WorkspacePhase::Pending | WorkspacePhase::Bound if workspace.deleting => {
+                return Rule::Rejects(RELEASED);
+            }
+            WorkspacePhase::Pending if self.wait_for_first_run => return Rule::Any,
+            WorkspacePhase::Pending => return Rule::Rejects(UNBOUND),
+            WorkspacePhase::Bound => {}
+        }
+        let name = workspace.bound_pod.as_ref().filter(|name| !name.is_empty());
+        let uid = (workspace.bound_pod_uid.as_ref()).filter(|uid| !uid.is_empty());
+        match (name, uid) {
+            (Some(name), Some(uid)) => Rule::Only(name, uid),
+            (Some(_) | None, _) => Rule::Rejects(UNBOUND),
+        }
+    }
+}
+
 impl Filter for Workspace {
     fn name(&self) -> &'static str {
         "Workspace"
@@ -73,38 +120,17 @@ impl Filter for Workspace {
         snapshot: &'a Snapshot,
         run: &'a Run,
     ) -> Result<Prepared<'a>, PrepareError> {
-        let Some(wanted) = &run.workspace else {
-            return Ok(Prepared::Skip);
-        };
-        let found = snapshot.workspace().filter(|found| found.name == *wanted);
-        let Some(workspace) = found else {
-            return Ok(Prepared::Rejects(NOT_FOUND));
-        };
-        if workspace.runtime != run.runtime {
-            return Ok(Prepared::Rejects(RUNTIME_MISMATCH));
-        }
-        match workspace.phase {
-            WorkspacePhase::Lost => return Ok(Prepared::Rejects(LOST)),
-            WorkspacePhase::Released => return Ok(Prepared::Rejects(RELEASED)),
-            WorkspacePhase::Pending | WorkspacePhase::Bound if workspace.deleting => {
-                return Ok(Prepared::Rejects(RELEASED));
-            }
-            WorkspacePhase::Pending if self.wait_for_first_run => return Ok(Prepared::Skip),
-            WorkspacePhase::Pending => return Ok(Prepared::Rejects(UNBOUND)),
-            WorkspacePhase::Bound => {}
-        }
-        let name = workspace.bound_pod.as_ref().filter(|name| !name.is_empty());
-        let uid = (workspace.bound_pod_uid.as_ref()).filter(|uid| !uid.is_empty());
-        let (Some(name), Some(uid)) = (name, uid) else {
-            return Ok(Prepared::Rejects(UNBOUND));
-        };
-        Ok(Prepared::Check(Box::new(move |state| {
-            if state.pod.name == *name && state.pod.uid == *uid {
-                Verdict::Fits
-            } else {
-                Verdict::Rejects(BOUND_POD_MISMATCH)
-            }
-        })))
+        Ok(match self.rule(snapshot.workspace(), run) {
+            Rule::Any => Prepared::Skip,
+            Rule::Rejects(reason) => Prepared::Rejects(reason),
+            Rule::Only(name, uid) => Prepared::Check(Box::new(move |state| {
+                if state.pod.name == *name && state.pod.uid == *uid {
+                    Verdict::Fits
+                } else {
+                    Verdict::Rejects(BOUND_POD_MISMATCH)
+                }
+            })),
+        })
     }
 
     fn events(&self) -> &'static [EventKind] {

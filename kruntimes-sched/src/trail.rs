@@ -1,0 +1,42 @@
+//! What came and went in a book, for whoever follows it.
+
+use std::sync::Arc;
+
+use crate::occupancy::Hold;
+
+/// A hold that came or went.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub(crate) hold: Arc<Hold>,
+    pub(crate) came: bool,
+}
+
+/// The changes since they were last taken, in order; none are kept before somebody follows.
+#[derive(Debug, Default)]
+pub(crate) struct Trail(Option<Vec<Change>>);
+
+impl Clone for Trail {
+    /// Nobody follows a copy.
+    fn clone(&self) -> Self {
+        Self(None)
+    }
+}
+
+impl Trail {
+    pub(crate) fn start(&mut self) {
+        self.0 = Some(Vec::new());
+    }
+
+    pub(crate) fn note(&mut self, hold: &Arc<Hold>, came: bool) {
+        if let Some(changes) = &mut self.0 {
+            changes.push(Change {
+                hold: Arc::clone(hold),
+                came,
+            });
+        }
+    }
+
+    pub(crate) fn take(&mut self) -> Option<Vec<Change>> {
+        self.0.as_mut().map(std::mem::take)
+    }
+}
