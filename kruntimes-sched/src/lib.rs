@@ -75,6 +75,7 @@ mod filtering;
 mod fnv;
 mod gate;
 mod identity;
+mod index;
 mod load;
 mod occupancy;
 mod placing;
@@ -115,6 +116,7 @@ pub use gate::{Gate, Waiting, gate};
 pub use identity::{
     GroupKey, Namespace, PodName, PodUid, ProfileName, RunName, RunUid, RuntimeName, WorkspaceName,
 };
+pub use index::Index;
 pub use occupancy::{Hold, Occupancy, Origin};
 pub use placing::{
     Bind, Binding, Intent, Permission, Permit, Placement, PostBind, PreBind, Question, bind,

@@ -109,7 +109,7 @@ impl Occupancy {
     }
 
     pub(crate) fn insert(&mut self, hold: Arc<Hold>) {
-        resources::add(&mut self.usage, &hold.run.request);
+        add(&mut self.usage, &hold.run.request);
         self.exclusive += usize::from(hold.run.exclusive);
         if let Some(before) = self.holds.insert(hold.run.uid.clone(), hold) {
             subtract(&mut self.usage, &before.run.request);
@@ -128,10 +128,16 @@ impl Occupancy {
     pub(crate) fn recount(&self) -> Amounts {
         let mut total = Amounts::new();
         for hold in self.holds.values() {
-            resources::add(&mut total, &hold.run.request);
+            add(&mut total, &hold.run.request);
         }
         total
     }
+}
+
+/// Adds `more` to `total`; what is zero has no entry, whether it was asked for or not.
+fn add(total: &mut Amounts, more: &Amounts) {
+    resources::add(total, more);
+    total.retain(|_, amount| !amount.is_zero());
 }
 
 /// Takes `less` away from `total`; what reaches zero disappears.

@@ -21,6 +21,8 @@ mod explain;
 #[cfg(test)]
 mod gang;
 #[cfg(test)]
+mod index;
+#[cfg(test)]
 mod laws;
 #[cfg(test)]
 mod least_loaded;

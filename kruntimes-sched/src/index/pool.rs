@@ -1,0 +1,310 @@
+//! The Pods of one Runtime, ready to be chosen from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kruntimes_core::duration::Duration;
+use kruntimes_core::quantity::Quantity;
+
+use crate::book::Book;
+use crate::identity::{Namespace, PodName, PodUid};
+use crate::occupancy::Occupancy;
+use crate::plugins::Outlook;
+use crate::pod::{Heartbeat, Pod};
+use crate::run::Run;
+use crate::snapshot::Nominated;
+
+use super::class::Class;
+
+/// Classes that are kept at a time.
+const MAX_CLASSES: usize = 64;
+/// Decisions after which a class that none of them used may be dropped.
+const IDLE: u64 = 4096;
+
+/// What Pods of one namespace hold, as the book says.
+#[derive(Clone, Copy)]
+pub(super) struct Holdings<'a> {
+    pub(super) book: &'a Book,
+    pub(super) namespace: &'a Namespace,
+}
+
+impl Holdings<'_> {
+    pub(super) fn of(self, pod: &Pod) -> Arc<Occupancy> {
+        self.book.occupancy(self.namespace, pod)
+    }
+}
+
+#[derive(Debug)]
+struct Slot {
+    pod: Arc<Pod>,
+    alive: bool,
+}
+
+/// The Pods of one Runtime of one namespace.
+#[derive(Debug)]
+pub(super) struct Pool {
+    limit: Duration,
+    slots: Vec<Option<Slot>>,
+    free: Vec<usize>,
+    names: BTreeMap<PodName, usize>,
+    classes: Vec<Class>,
+    decisions: u64,
+    /// Instant for which it is known who is alive.
+    now: Timestamp,
+    /// Ready Pods by the end of their last sign of life: still to come, and past.
+    fresh: BTreeSet<(Timestamp, usize)>,
+    stale: BTreeSet<(Timestamp, usize)>,
+    ready: usize,
+    alive: usize,
+    /// How many Pods that are alive offer how much of a resource.
+    offers: BTreeMap<String, BTreeMap<Quantity, usize>>,
+    pub(super) runtime_exists: bool,
+    pub(super) nominated: Arc<[Nominated]>,
+}
+
+impl Pool {
+    pub(super) fn new(limit: Duration) -> Self {
+        Self {
+            limit,
+            slots: Vec::new(),
+            free: Vec::new(),
+            names: BTreeMap::new(),
+            classes: Vec::new(),
+            decisions: 0,
+            now: Timestamp::MIN,
+            fresh: BTreeSet::new(),
+            stale: BTreeSet::new(),
+            ready: 0,
+            alive: 0,
+            offers: BTreeMap::new(),
+            runtime_exists: true,
+            nominated: Arc::default(),
+        }
+    }
+
+    /// Returns the number of Pods.
+    pub(super) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub(super) fn pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
+        self.slots.iter().flatten().map(|slot| &slot.pod)
+    }
+
+    pub(super) fn pod(&self, slot: usize) -> Option<&Arc<Pod>> {
+        Some(&self.slots.get(slot)?.as_ref()?.pod)
+    }
+
+    pub(super) fn slot_of(&self, name: &PodName) -> Option<usize> {
+        self.names.get(name).copied()
+    }
+
+    /// Finds a Pod by name and UID.
+    pub(super) fn find(&self, name: &PodName, uid: &PodUid) -> Option<usize> {
+        let slot = self.slot_of(name)?;
+        self.pod(slot)
+            .is_some_and(|pod| pod.uid == *uid)
+            .then_some(slot)
+    }
+
+    /// Adds a Pod or replaces the one of the same name; returns its slot and the Pod before.
+    pub(super) fn set(&mut self, pod: Arc<Pod>, held: Holdings<'_>) -> (usize, Option<Arc<Pod>>) {
+        let known = self.names.get(&pod.name).copied();
+        let slot = known.unwrap_or_else(|| {
+            let slot = self.free.pop().unwrap_or_else(|| {
+                self.slots.push(None);
+                self.slots.len() - 1
+            });
+            self.names.insert(pod.name.clone(), slot);
+            slot
+        });
+        let before = self.slots[slot].take();
+        let alive = pod.ready && pod.heartbeat.is_fresh(self.now, self.limit);
+        let same = before.as_ref().is_some_and(|before| {
+            before.alive == alive
+                && before.pod.ready == pod.ready
+                && before.pod.uid == pod.uid
+                && before.pod.capacity == pod.capacity
+        });
+        if let Some(before) = &before {
+            self.unwatch(slot, &before.pod);
+        }
+        self.watch(slot, &pod);
+        if !same {
+            if let Some(before) = &before {
+                self.uncount(before);
+            }
+            self.count(&pod, alive);
+        }
+        self.slots[slot] = Some(Slot { pod, alive });
+        if !same {
+            self.refresh(slot, held);
+        }
+        (slot, before.map(|before| before.pod))
+    }
+
+    /// Takes a Pod out; returns its slot.
+    pub(super) fn remove(&mut self, name: &PodName) -> Option<(usize, Arc<Pod>)> {
+        let slot = self.names.remove(name)?;
+        let gone = self.slots[slot].take()?;
+        self.unwatch(slot, &gone.pod);
+        self.uncount(&gone);
+        for class in &mut self.classes {
+            class.order.remove(slot);
+        }
+        self.free.push(slot);
+        Some((slot, gone.pod))
+    }
+
+    /// Files a Pod anew in every class, after what it holds has changed.
+    pub(super) fn refresh(&mut self, slot: usize, held: Holdings<'_>) {
+        let Some(Some(Slot { pod, alive })) = self.slots.get(slot) else {
+            return;
+        };
+        if !alive {
+            for class in &mut self.classes {
+                class.order.remove(slot);
+            }
+        } else if !self.classes.is_empty() {
+            let held = held.of(pod);
+            for class in &mut self.classes {
+                class.file(slot, pod, &held);
+            }
+        }
+    }
+
+    /// Goes to another instant: some Pods fall silent, or are heard of again should the clock go back.
+    pub(super) fn advance(&mut self, now: Timestamp, held: Holdings<'_>) {
+        self.now = now;
+        while let Some(&(end, slot)) = self.fresh.first()
+            && end < now
+        {
+            self.fresh.pop_first();
+            self.stale.insert((end, slot));
+            self.revive(slot, false, held);
+        }
+        while let Some(&(end, slot)) = self.stale.last()
+            && end >= now
+        {
+            self.stale.pop_last();
+            self.fresh.insert((end, slot));
+            self.revive(slot, true, held);
+        }
+    }
+
+    fn revive(&mut self, slot: usize, alive: bool, held: Holdings<'_>) {
+        if let Some(mut changed) = self.slots[slot].take() {
+            self.uncount(&changed);
+            changed.alive = alive;
+            self.count(&changed.pod, alive);
+            self.slots[slot] = Some(changed);
+            self.refresh(slot, held);
+        }
+    }
+
+    /// Returns the class of a Run, which is made if there is room for it.
+    pub(super) fn class(&mut self, run: &Run, held: Holdings<'_>) -> Option<usize> {
+        self.decisions += 1;
+        let known = self.classes.iter().position(|class| class.is_of(run));
+        let number = match known {
+            Some(number) => number,
+            None => self.add_class(run, held)?,
+        };
+        self.classes[number].used = self.decisions;
+        Some(number)
+    }
+
+    pub(super) fn class_at(&self, number: usize) -> &Class {
+        &self.classes[number]
+    }
+
+    fn add_class(&mut self, run: &Run, held: Holdings<'_>) -> Option<usize> {
+        let decisions = self.decisions;
+        self.classes.retain(|class| decisions - class.used < IDLE);
+        if self.classes.len() >= MAX_CLASSES {
+            return None;
+        }
+        let mut class = Class::of(run);
+        for (number, slot) in self.slots.iter().enumerate() {
+            if let Some(Slot { pod, alive: true }) = slot {
+                class.file(number, pod, &held.of(pod));
+            }
+        }
+        self.classes.push(class);
+        Some(self.classes.len() - 1)
+    }
+
+    /// Says what is wrong with the pool as a whole, for a Run that nothing fits.
+    pub(super) fn explain(&self, run: &Run) -> Option<&'static str> {
+        let outlook = Outlook {
+            runtime_exists: self.runtime_exists,
+            is_ready: self.ready > 0,
+            is_alive: self.alive > 0,
+        };
+        outlook.reason(|| {
+            run.request.iter().any(|(resource, asked)| {
+                let most = self.offers.get(resource).and_then(|o| o.last_key_value());
+                most.is_none_or(|(most, _)| most < asked)
+            })
+        })
+    }
+
+    fn watch(&mut self, slot: usize, pod: &Pod) {
+        if let Some(end) = self.end_of(pod) {
+            if end >= self.now {
+                self.fresh.insert((end, slot));
+            } else {
+                self.stale.insert((end, slot));
+            }
+        }
+    }
+
+    fn unwatch(&mut self, slot: usize, pod: &Pod) {
+        if let Some(end) = self.end_of(pod) {
+            self.fresh.remove(&(end, slot));
+            self.stale.remove(&(end, slot));
+        }
+    }
+
+    /// Returns the last instant at which a ready Pod's sign of life counts, if time can end it.
+    fn end_of(&self, pod: &Pod) -> Option<Timestamp> {
+        match pod.heartbeat {
+            Heartbeat::At(probe) if pod.ready => Some(self.limit.after(probe)),
+            Heartbeat::At(_) | Heartbeat::Unneeded | Heartbeat::Missing => None,
+        }
+    }
+
+    fn count(&mut self, pod: &Pod, alive: bool) {
+        self.ready += usize::from(pod.ready);
+        if alive {
+            self.alive += 1;
+            for (resource, amount) in pod.capacity.iter() {
+                let amounts = self.offers.entry(resource.clone()).or_default();
+                *amounts.entry(*amount).or_default() += 1;
+            }
+        }
+    }
+
+    fn uncount(&mut self, slot: &Slot) {
+        self.ready -= usize::from(slot.pod.ready);
+        if !slot.alive {
+            return;
+        }
+        self.alive -= 1;
+        for (resource, amount) in slot.pod.capacity.iter() {
+            let Some(amounts) = self.offers.get_mut(resource) else {
+                continue;
+            };
+            if let Some(count) = amounts.get_mut(amount) {
+                *count -= 1;
+                if *count == 0 {
+                    amounts.remove(amount);
+                }
+            }
+            if amounts.is_empty() {
+                self.offers.remove(resource);
+            }
+        }
+    }
+}
