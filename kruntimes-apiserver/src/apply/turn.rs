@@ -152,3 +152,133 @@ pub(crate) fn relevant(mut config: Value, subresource: &str, has_status: bool) -
     }
     config
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{super::keys, *};
+
+    fn topology() -> Topology<'static> {
+        Topology::Table(keys::root("Pod"))
+    }
+
+    fn applier(name: &str) -> Manager {
+        Manager {
+            name: name.to_owned(),
+            operation: Operation::Apply,
+            api_version: "v1".to_owned(),
+            subresource: String::new(),
+        }
+    }
+
+    type State = (Value, Ledger);
+
+    fn apply(state: &State, name: &str, config: &Value) -> Result<State, Vec<Conflict>> {
+        let applied = Applied {
+            config,
+            applier: &applier(name),
+            force: false,
+            now: "2026-01-01T00:00:00Z",
+        };
+        turn(topology(), &state.0, state.1.clone(), &applied)
+    }
+
+    /// What nobody applied, with somebody to own it.
+    fn start() -> State {
+        let live = json!({ "metadata": { "labels": { "z": "0" } }, "spec": { "priority": 0 } });
+        let mut ledger = Ledger::default();
+        let place = ledger.place(&applier("base"));
+        let entry = &mut ledger.entries_mut()[place];
+        entry.fields = owned(topology(), &live).to_json();
+        (live, ledger)
+    }
+
+    /// A configuration whose labels, finalizers and containers all have names with this prefix.
+    fn any_config(prefix: &'static str) -> impl Strategy<Value = Value> {
+        let name = move |number: u8| format!("{prefix}{number}");
+        let labels = prop::collection::btree_map(0..4_u8, "[ab]", 0..4);
+        let finalizers = prop::collection::btree_set(0..4_u8, 0..3);
+        let env = prop::collection::btree_map(0..3_u8, "[ab]", 0..3);
+        let containers = prop::collection::btree_map(0..3_u8, env, 0..3);
+        (labels, finalizers, containers).prop_map(move |(labels, finalizers, containers)| {
+            let labels: Map<String, Value> = labels
+                .into_iter()
+                .map(|(number, text)| (name(number), Value::from(text)))
+                .collect();
+            let finalizers: Vec<String> = finalizers.into_iter().map(name).collect();
+            let containers: Vec<Value> = containers
+                .into_iter()
+                .map(|(number, env)| {
+                    let env: Vec<Value> = env
+                        .into_iter()
+                        .map(|(number, text)| json!({ "name": name(number), "value": text }))
+                        .collect();
+                    json!({ "name": name(number), "image": "i", "env": env })
+                })
+                .collect();
+            json!({
+                "metadata": { "labels": labels, "finalizers": finalizers },
+                "spec": { "containers": containers },
+            })
+        })
+    }
+
+    /// Takes away what says nothing, in any depth, and the order of lists.
+    fn essence(value: &Value) -> Value {
+        match value {
+            Value::Object(fields) => {
+                let fields = fields
+                    .iter()
+                    .map(|(name, value)| (name.clone(), essence(value)));
+                let said = |value: &Value| !super::super::compare::is_empty(Some(value));
+                Value::Object(fields.filter(|(_, value)| said(value)).collect())
+            }
+            Value::Array(items) => {
+                let mut items: Vec<Value> = items.iter().map(essence).collect();
+                items.sort_by_key(ToString::to_string);
+                Value::Array(items)
+            }
+            scalar => scalar.clone(),
+        }
+    }
+
+    proptest! {
+        /// But for empty lists, which nobody owns: they come and go, in Kubernetes too.
+        #[test]
+        fn applying_twice_is_applying_once(one in any_config("a"), other in any_config("a")) {
+            let first = apply(&start(), "x", &other).unwrap();
+            let once = apply(&first, "x", &one).unwrap();
+            let twice = apply(&once, "x", &one).unwrap();
+            prop_assert_eq!(essence(&once.0), essence(&twice.0));
+            prop_assert!(once.1.agrees(&twice.1));
+        }
+
+        #[test]
+        fn appliers_of_different_fields_commute(one in any_config("a"), other in any_config("b")) {
+            let ab = apply(&apply(&start(), "x", &one).unwrap(), "y", &other).unwrap();
+            let ba = apply(&apply(&start(), "y", &other).unwrap(), "x", &one).unwrap();
+            prop_assert_eq!(essence(&ab.0), essence(&ba.0));
+            prop_assert!(ab.1.agrees(&ba.1));
+        }
+
+        #[test]
+        fn applying_nothing_takes_everything_back(one in any_config("a"), other in any_config("b")) {
+            let before = apply(&start(), "y", &other).unwrap();
+            let with = apply(&before, "x", &one).unwrap();
+            let without = apply(&with, "x", &json!({})).unwrap();
+            prop_assert_eq!(essence(&without.0), essence(&before.0));
+            prop_assert!(without.1.agrees(&before.1));
+        }
+
+        /// Whatever two appliers say, the object is what the one that was heard last says of its fields.
+        #[test]
+        fn an_applier_gets_its_way_or_a_conflict(one in any_config("a"), other in any_config("a")) {
+            let first = apply(&start(), "x", &one).unwrap();
+            match apply(&first, "y", &other) {
+                Ok((next, _)) => prop_assert_eq!(merge(topology(), &next, &other), next),
+                Err(conflicts) => prop_assert_eq!(&conflicts[0].owner.name, "x"),
+            }
+        }
+    }
+}
