@@ -1,3 +1,5 @@
+//! Objects in protocol buffers, compared with what the decoder makes of them.
+
 use serde_json::json;
 
 use super::*;
