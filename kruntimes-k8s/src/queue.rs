@@ -134,6 +134,11 @@ impl<T: Ord + Clone> WorkQueue<T> {
         }
     }
 
+    /// Tells whether the last look at a key ended in an error.
+    pub fn has_failed(&self, key: &T) -> bool {
+        self.state().failures.contains_key(key)
+    }
+
     /// Adds a key unless it waits out an error: then it is processed again soon, and not sooner than that.
     pub fn add_calm(&self, key: T) {
         let added = {

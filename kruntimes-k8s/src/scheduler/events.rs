@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kruntimes_core::crd::{PersistentWorkspace, Run, Runtime};
 use kruntimes_core::duration::Duration;
 use kruntimes_core::keys::{ANNOTATION_CAPACITY_PREFIX, CONDITION_READY, POD_RUNTIMED_READY};
+use kruntimes_sched::PodName;
 use kube::{Resource, ResourceExt as _};
 
 use super::recorder::Source;
@@ -17,25 +18,33 @@ use crate::cache::ObjectKey;
 pub enum Wake {
     /// One Run.
     Run(ObjectKey),
-    /// The pending Runs of one Runtime.
+    /// The pending Runs of one Runtime, all of them.
     Pool {
         /// Namespace and name of the Runtime.
         runtime: ObjectKey,
-        /// Why, for the metric; absent where none counts it.
-        source: Option<Source>,
+    },
+    /// As many pending Runs of one Runtime as there is room for now on one of its Pods (S-163).
+    Room {
+        /// Namespace and name of the Runtime.
+        runtime: ObjectKey,
+        /// The Pod.
+        pod: PodName,
+        /// Why, for the metric.
+        source: Source,
     },
 }
 
 impl Wake {
-    fn pool(namespace: Option<String>, runtime: &str, source: Option<Source>) -> Self {
-        Self::Pool {
+    fn room(namespace: Option<String>, runtime: &str, pod: &str, source: Source) -> Self {
+        Self::Room {
             runtime: ObjectKey::new(namespace.unwrap_or_default(), runtime),
+            pod: pod.into(),
             source,
         }
     }
 }
 
-/// Wakes a Run that waits, and its pool when it gave up capacity (S-22).
+/// Wakes a Run that waits, and offers what it gave up to its pool (S-22).
 pub fn run_changed(old: Option<&Run>, new: Option<&Run>) -> Vec<Wake> {
     // A Run of the same name and another UID is the end of one Run and the start of another.
     let (old, new, ended) = match (old, new) {
@@ -54,13 +63,15 @@ pub fn run_changed(old: Option<&Run>, new: Option<&Run>) -> Vec<Wake> {
     let left = old.filter(|old| seen::is_active(old) && !new.is_some_and(seen::is_active));
     let ended = ended.filter(|ended| seen::is_active(ended));
     wakes.extend(left.into_iter().chain(ended).map(|run| {
-        let source = Some(Source::CapacityReleased);
-        Wake::pool(run.namespace(), &run.spec.runtime, source)
+        let status = run.status.as_ref();
+        let pod = status.and_then(|status| status.assigned_pod.as_deref());
+        let (pod, source) = (pod.unwrap_or_default(), Source::CapacityReleased);
+        Wake::room(run.namespace(), &run.spec.runtime, pod, source)
     }));
     wakes
 }
 
-/// Wakes the pool of a Pod when something changed that placement looks at (S-23 to S-25).
+/// Offers the room of a Pod to its pool when something changed that placement looks at (S-23 to S-25).
 pub fn pod_changed(old: Option<&Pod>, new: Option<&Pod>, limit: Duration) -> Vec<Wake> {
     if let (Some(old), Some(new)) = (old, new)
         && State::of(old) == State::of(new)
@@ -73,7 +84,8 @@ pub fn pod_changed(old: Option<&Pod>, new: Option<&Pod>, limit: Duration) -> Vec
         let Some(runtime) = seen::runtime_of(pod) else {
             continue;
         };
-        let wake = Wake::pool(pod.namespace(), runtime, Some(Source::RuntimePod));
+        let name = pod.metadata.name.as_deref().unwrap_or_default();
+        let wake = Wake::room(pod.namespace(), runtime, name, Source::RuntimePod);
         if !wakes.contains(&wake) {
             wakes.push(wake);
         }
@@ -86,7 +98,8 @@ pub fn runtime_changed(old: Option<&Runtime>, new: Option<&Runtime>) -> Vec<Wake
     match (old, new) {
         (Some(_), Some(_)) | (None, None) => Vec::new(),
         (Some(one), None) | (None, Some(one)) => {
-            vec![Wake::pool(one.namespace(), &one.name_any(), None)]
+            let runtime = ObjectKey::of(one);
+            vec![Wake::Pool { runtime }]
         }
     }
 }
@@ -170,15 +183,17 @@ mod tests {
         run.metadata.uid = Some("u".into());
         run.status = Some(RunStatus {
             phase,
+            assigned_pod: Some("p".into()),
             ..RunStatus::default()
         });
         run
     }
 
     fn released() -> Wake {
-        Wake::Pool {
+        Wake::Room {
             runtime: ObjectKey::new("ns", "python"),
-            source: Some(Source::CapacityReleased),
+            pod: "p".into(),
+            source: Source::CapacityReleased,
         }
     }
 
@@ -266,6 +281,7 @@ mod tests {
             ..PodCondition::default()
         };
         let mut pod = Pod::default();
+        pod.metadata.name = Some("p".into());
         pod.metadata.namespace = Some("ns".into());
         pod.labels_mut().insert("runtime".into(), "python".into());
         pod.status = Some(PodStatus {
@@ -277,9 +293,10 @@ mod tests {
     }
 
     fn woken(runtime: &str) -> Wake {
-        Wake::Pool {
+        Wake::Room {
             runtime: ObjectKey::new("ns", runtime),
-            source: Some(Source::RuntimePod),
+            pod: "p".into(),
+            source: Source::RuntimePod,
         }
     }
 

@@ -15,12 +15,14 @@
 //! is given up with it.
 
 pub mod events;
+mod line;
 mod pools;
 mod recorder;
 pub mod seen;
 mod shell;
 pub mod status;
 mod turn;
+mod wakes;
 
 use std::sync::Arc;
 

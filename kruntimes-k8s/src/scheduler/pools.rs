@@ -36,6 +36,11 @@ impl Pools {
         }
     }
 
+    /// Returns one Pod of a Runtime.
+    pub(super) fn pod(&self, runtime: &ObjectKey, pod: &PodName) -> Option<&Arc<Pod>> {
+        self.pools.get(runtime)?.get(pod)
+    }
+
     /// Returns the Pods of a Runtime by name.
     pub(super) fn pods(&self, runtime: &ObjectKey) -> impl Iterator<Item = &Arc<Pod>> {
         self.pools

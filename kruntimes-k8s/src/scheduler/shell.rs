@@ -7,25 +7,23 @@ use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::Pod as ApiPod;
 use kruntimes_core::crd::{PersistentWorkspace, Run as ApiRun, Runtime as ApiRuntime};
 use kruntimes_core::keys::LABEL_RUNTIME;
-use kruntimes_core::resources::Amounts;
-use kruntimes_sched::{Book, Event, EventKind, Namespace, Placement, Profile, Run, RunUid};
+use kruntimes_sched::{Book, Namespace, Placement, Profile, RunUid};
 use kube::Client;
 use kube::runtime::watcher;
 
-use super::events::{self, Wake};
+use super::events;
+use super::line::Line;
 use super::pools::Pools;
-use super::recorder::{NoRecorder, Recorder, Source};
+use super::recorder::{NoRecorder, Recorder};
 use super::{Config, seen};
 use crate::cache::{Cache, Change, ObjectKey};
 use crate::clock::Clock;
 use crate::queue::{self, WorkQueue};
 
 /// Index of pending Runs by `<namespace>/<runtime>` (S-26, S-27).
-const PENDING_BY_RUNTIME: &str = "pending-by-runtime";
+pub(super) const PENDING_BY_RUNTIME: &str = "pending-by-runtime";
 /// Index of pending Runs by `<namespace>/<workspace>` (S-26).
-const PENDING_BY_WORKSPACE: &str = "pending-by-workspace";
-/// Index of pending Runs that must be with others, by `<namespace>/<runtime>` (S-21).
-const ATTRACTED_BY_RUNTIME: &str = "attracted-by-runtime";
+pub(super) const PENDING_BY_WORKSPACE: &str = "pending-by-workspace";
 
 /// Everything one scheduler works with.
 pub(super) struct Shell {
@@ -38,7 +36,7 @@ pub(super) struct Shell {
     pub(super) runtimes: Cache<ApiRuntime>,
     pub(super) workspaces: Cache<PersistentWorkspace>,
     pods: Cache<ApiPod>,
-    queue: WorkQueue<ObjectKey>,
+    pub(super) queue: WorkQueue<ObjectKey>,
     state: Mutex<State>,
 }
 
@@ -47,6 +45,8 @@ pub(super) struct Shell {
 pub(super) struct State {
     pub(super) book: Book,
     pub(super) pools: Pools,
+    /// The Runs that wait for a change.
+    pub(super) line: Line,
     /// Binds whose outcome nobody knows yet. Their places stay reserved, and
     /// their Runs are read before anything else is done with them (S-86).
     pub(super) unsettled: BTreeMap<ObjectKey, Placement>,
@@ -63,7 +63,6 @@ impl Shell {
             runs: Cache::new(&[
                 (PENDING_BY_RUNTIME, pending_by_runtime),
                 (PENDING_BY_WORKSPACE, pending_by_workspace),
-                (ATTRACTED_BY_RUNTIME, attracted_by_runtime),
             ]),
             runtimes: Cache::default(),
             workspaces: Cache::default(),
@@ -110,10 +109,10 @@ impl Shell {
         );
     }
 
-    fn run_changed(&self, change: &Change<ApiRun>) {
+    pub(super) fn run_changed(&self, change: &Change<ApiRun>) {
         let (old, new) = parts("Run", change);
         self.show(old, new);
-        self.wake(events::run_changed(old, new));
+        self.wake(old, events::run_changed(old, new));
         self.attract(events::became_active(old, new));
     }
 
@@ -127,8 +126,8 @@ impl Shell {
         let (old, new) = parts("Run", &change);
         self.show(old, new);
         let mut wakes = events::run_changed(old, new);
-        wakes.retain(|wake| !matches!(wake, Wake::Run(_)));
-        self.wake(wakes);
+        wakes.retain(|wake| !matches!(wake, events::Wake::Run(_)));
+        self.wake(old, wakes);
         self.attract(events::became_active(old, new));
     }
 
@@ -155,6 +154,9 @@ impl Shell {
             let uid = RunUid::from(uid.as_str());
             state.book.forget(&seen::namespace(old), &uid);
         }
+        if !current.as_deref().is_some_and(seen::is_pending) {
+            state.line.dismiss(&key);
+        }
         if let Some(current) = current {
             state.book.observe(&seen::observation(&current));
         }
@@ -171,87 +173,6 @@ impl Shell {
             state.book.forget_named(&namespace, &key.name);
         }
         current
-    }
-
-    fn pod_changed(&self, change: &Change<ApiPod>) {
-        let (old, new) = parts("Pod", change);
-        self.state().pools.change(old, new);
-        let limit = self.config.heartbeat_limit();
-        self.wake(events::pod_changed(old, new, limit));
-    }
-
-    fn runtime_changed(&self, change: &Change<ApiRuntime>) {
-        let (old, new) = parts("Runtime", change);
-        self.wake(events::runtime_changed(old, new));
-    }
-
-    /// Wakes whoever waits for the place that a Run was given and did not take.
-    ///
-    /// No watch tells of it: only this process knew that the place was held.
-    /// The Run itself and others that wait out an error come back anyway.
-    pub(super) fn freed(&self, run: &Run) {
-        let value = format!("{}/{}", run.namespace, run.runtime);
-        for waiting in self.runs.by_index(PENDING_BY_RUNTIME, &value) {
-            if waiting.metadata.name.as_deref() != Some(run.name.as_str()) {
-                self.queue.add_calm(ObjectKey::of(waiting.as_ref()));
-            }
-        }
-    }
-
-    fn workspace_changed(&self, change: &Change<PersistentWorkspace>) {
-        let (old, new) = parts("PersistentWorkspace", change);
-        if let Some(key) = events::workspace_changed(old, new)
-            && self.profile.listens_to(EventKind::WorkspaceChanged)
-        {
-            let value = format!("{}/{}", key.namespace, key.name);
-            let waiting = self.runs.by_index(PENDING_BY_WORKSPACE, &value);
-            self.wake_all(Source::Workspace, &waiting);
-        }
-    }
-
-    /// Wakes the Runs of the pool that must be where `target` is.
-    fn attract(&self, target: Option<&ApiRun>) {
-        let Some(target) = target else {
-            return;
-        };
-        let target = seen::run(target, Amounts::new());
-        let event = Event::RunActive { run: &target };
-        let value = format!("{}/{}", target.namespace, target.runtime);
-        let mut waiting = self.runs.by_index(ATTRACTED_BY_RUNTIME, &value);
-        waiting.retain(|run| {
-            let run = seen::run(run, Amounts::new());
-            self.profile.wakes(&event, &run, &[])
-        });
-        self.wake_all(Source::AffinityTarget, &waiting);
-    }
-
-    fn wake_all(&self, source: Source, waiting: &[Arc<ApiRun>]) {
-        if !waiting.is_empty() {
-            self.recorder.wakeups(source, waiting.len());
-        }
-        for run in waiting {
-            self.queue.add(ObjectKey::of(run.as_ref()));
-        }
-    }
-
-    fn wake(&self, wakes: Vec<Wake>) {
-        for wake in wakes {
-            match wake {
-                Wake::Run(key) => self.queue.add(key),
-                Wake::Pool { runtime, source } => {
-                    let value = format!("{}/{}", runtime.namespace, runtime.name);
-                    let waiting = self.runs.by_index(PENDING_BY_RUNTIME, &value);
-                    if let Some(source) = source
-                        && !waiting.is_empty()
-                    {
-                        self.recorder.wakeups(source, waiting.len());
-                    }
-                    for run in waiting {
-                        self.queue.add(ObjectKey::of(run.as_ref()));
-                    }
-                }
-            }
-        }
     }
 }
 
@@ -274,17 +195,8 @@ fn pending_by_workspace(run: &ApiRun) -> Vec<String> {
     value.into_iter().collect()
 }
 
-fn attracted_by_runtime(run: &ApiRun) -> Vec<String> {
-    let affinity = run.spec.affinity.as_ref();
-    let lists = affinity.and_then(|affinity| affinity.run_affinity.as_ref());
-    if lists.is_some_and(|lists| !lists.required.is_empty()) {
-        return pending_by_runtime(run);
-    }
-    Vec::new()
-}
-
 /// Splits a change into before and after; what cannot be decoded is reported and changes nothing.
-fn parts<'a, K>(kind: &str, change: &'a Change<K>) -> (Option<&'a K>, Option<&'a K>) {
+pub(super) fn parts<'a, K>(kind: &str, change: &'a Change<K>) -> (Option<&'a K>, Option<&'a K>) {
     match change {
         Change::Applied { old, new } => (old.as_deref(), Some(new)),
         Change::Deleted(old) => (Some(old), None),

@@ -10,12 +10,13 @@ use kruntimes_core::life::Failure;
 use kruntimes_core::resources::Amounts;
 use kruntimes_core::retry::reason;
 use kruntimes_sched::{
-    Action, Book, CycleError, Decision, Gate, Placement, Pod, PodName, Profile, ReserveError, Run,
-    Snapshot, calculate, pre_bind, reserve, unreserve,
+    Action, Book, CycleError, Decision, Gate, Placement, Pod, PodName, Profile, Rejections,
+    ReserveError, Run, Snapshot, calculate, pre_bind, reserve, unreserve,
 };
 use kube::api::{Api, Patch, PatchParams};
 use tokio::time::Instant;
 
+use super::line::Ticket;
 use super::recorder::{Outcome as Synced, Stage};
 use super::shell::Shell;
 use super::{REEXAMINE_AFTER, seen, status};
@@ -95,25 +96,39 @@ impl Shell {
         if self.state().unsettled.contains_key(key) {
             return self.settle(key).await;
         }
+        let ticket = self.state().line.leave(key);
         let Some(object) = self.observed(key) else {
+            self.pass_on(ticket);
             return Ok(Outcome::Done);
         };
         let now = self.clock.now();
-        match seen::gate_of(&object, now) {
-            Gate::Ignore => Ok(Outcome::Done),
-            Gate::Cancel => self.end(&object, Failure::cancelled(), now).await,
+        let gate = seen::gate_of(&object, now);
+        if let Gate::Cycle(request) = gate {
+            let turn = self.cycle(&object, request, ticket, now);
+            return self.timed(&object.spec.runtime, turn).await;
+        }
+        self.pass_on(ticket);
+        self.stopped_by(&object, gate, now).await
+    }
+
+    /// Does what a gate before the cycle asks for.
+    async fn stopped_by(
+        &self,
+        object: &ApiRun,
+        gate: Gate,
+        now: Timestamp,
+    ) -> Result<Outcome, TurnError> {
+        match gate {
+            Gate::Ignore | Gate::Cycle(_) => Ok(Outcome::Done),
+            Gate::Cancel => self.end(object, Failure::cancelled(), now).await,
             Gate::Invalid(invalid) => {
                 let message = invalid.to_string();
                 let failure = Failure::new(reason::INVALID_RESOURCES, &message);
-                self.end(&object, failure, now).await
+                self.end(object, failure, now).await
             }
             Gate::Backoff(left) => {
-                let told = status::backing_off(&current(&object), now);
-                let turn = self.tell(&object, told, left.to_std());
-                self.timed(&object.spec.runtime, turn).await
-            }
-            Gate::Cycle(request) => {
-                let turn = self.cycle(&object, request, now);
+                let told = status::backing_off(&current(object), now);
+                let turn = self.tell(object, told, left.to_std());
                 self.timed(&object.spec.runtime, turn).await
             }
         }
@@ -131,10 +146,13 @@ impl Shell {
         &self,
         object: &ApiRun,
         request: Amounts,
+        ticket: Option<Ticket>,
         now: Timestamp,
     ) -> Result<Outcome, TurnError> {
         let runtime = &object.spec.runtime;
-        match self.plan(object, request, now) {
+        let plan = self.plan(object, request, ticket.as_ref(), now);
+        self.pass_on(ticket);
+        match plan {
             Plan::Bind(placement) => self.bind(object, placement, now).await,
             Plan::Wait { message, condition } => {
                 self.recorder.synced(runtime, Synced::NoPods);
@@ -154,16 +172,23 @@ impl Shell {
     }
 
     /// Takes a snapshot, decides, and reserves what was chosen, all at one instant.
-    fn plan(&self, object: &ApiRun, request: Amounts, now: Timestamp) -> Plan {
+    fn plan(
+        &self,
+        object: &ApiRun,
+        request: Amounts,
+        ticket: Option<&Ticket>,
+        now: Timestamp,
+    ) -> Plan {
         let run = Arc::new(seen::run(object, request));
         let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
         let pool = ObjectKey::new(namespace, &object.spec.runtime);
+        // Whatever changes after this is shown to the line, which the Run enters before it is let go.
+        let mut state = self.state();
         let workspace = object.spec.workspace.as_ref().and_then(|workspace| {
             let key = ObjectKey::new(namespace, &workspace.name);
             let found = self.workspaces.get(&key)?;
             Some(Arc::new(seen::workspace(&found)))
         });
-        let mut state = self.state();
         let snapshot = Snapshot::new(
             now,
             state.pools.pods(&pool).cloned(),
@@ -177,13 +202,22 @@ impl Shell {
             Action::Bind { pod, .. } => chosen(&snapshot, &pod),
             Action::Wait {
                 message, condition, ..
-            } => return Plan::Wait { message, condition },
+            } => {
+                let by = turned_away_by(&decision.rejections);
+                let alike = self.treats_alike();
+                state.line.wait(&run, by, alike, ticket);
+                return Plan::Wait { message, condition };
+            }
             Action::Fail { reason, message } => return Plan::Fail { reason, message },
             Action::Retry { error } => return Plan::Retry(error),
         };
         // With the snapshot gone the book changes in place.
         drop(snapshot);
-        take(&self.profile, &mut state.book, run, pod, now)
+        let plan = take(&self.profile, &mut state.book, Arc::clone(&run), pod, now);
+        if matches!(plan, Plan::Refused) {
+            state.line.wait(&run, Vec::new(), false, ticket);
+        }
+        plan
     }
 
     fn count(&self, decision: &Decision) {
@@ -215,12 +249,12 @@ impl Shell {
             Ok(Written::Conflict) => {
                 self.recorder.reservation_conflict(Stage::Bind);
                 drop(reservation);
-                self.freed(&placement.run);
+                self.freed(&placement);
                 Ok(Outcome::Retry)
             }
             Ok(Written::Gone) => {
                 drop(reservation);
-                self.freed(&placement.run);
+                self.freed(&placement);
                 Ok(Outcome::Done)
             }
             Err(TurnError::Api(error)) if is_unknown(&error) => {
@@ -230,7 +264,11 @@ impl Shell {
                 self.state().unsettled.insert(key.clone(), placement);
                 self.settle(&key).await
             }
-            Err(error) => Err(error),
+            Err(error) => {
+                drop(reservation);
+                self.freed(&placement);
+                Err(error)
+            }
         }
     }
 
@@ -241,9 +279,10 @@ impl Shell {
     async fn settle(&self, key: &ObjectKey) -> Result<Outcome, TurnError> {
         let api = Api::<ApiRun>::namespaced(self.client.clone(), &key.namespace);
         let found = api.get_opt(&key.name).await?;
-        let Some(Placement { run, pod }) = self.state().unsettled.remove(key) else {
+        let Some(placement) = self.state().unsettled.remove(key) else {
             return Ok(Outcome::Done);
         };
+        let Placement { run, pod } = &placement;
         let is_there = found.as_ref().is_some_and(|found| {
             let assigned = found
                 .status
@@ -253,8 +292,8 @@ impl Shell {
                 && assigned == Some(pod.uid.as_str())
         });
         if !is_there {
-            unreserve(&self.profile, &mut self.state().book, &run);
-            self.freed(&run);
+            unreserve(&self.profile, &mut self.state().book, run);
+            self.freed(&placement);
         }
         match found {
             Some(found) => {
@@ -348,6 +387,14 @@ impl Shell {
 
 fn current(object: &ApiRun) -> RunStatus {
     object.status.clone().unwrap_or_default()
+}
+
+/// Returns who turned a Run away, each once.
+fn turned_away_by(rejections: &[Rejections]) -> Vec<&'static str> {
+    let mut by: Vec<_> = rejections.iter().map(|seen| seen.plugin).collect();
+    by.sort_unstable();
+    by.dedup();
+    by
 }
 
 fn chosen(snapshot: &Snapshot, pod: &PodName) -> Option<Arc<Pod>> {
