@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kruntimes_core::resources;
-use kruntimes_sched::{EventKind, Occupancy, Pod, PodName, Run, RunUid};
+use kruntimes_sched::{EventKind, Occupancy, Pod, PodName, Run, RunUid, WorkspaceName};
 use serde_json::json;
 
 use super::recorder::Source;
@@ -39,12 +39,15 @@ pub(super) struct Ticket {
 /// Runs that are alike, in their order.
 type Group = BTreeMap<Rank, Arc<Run>>;
 
+/// Which of two Runs goes first.
+pub(super) type Order<'a> = dyn Fn(&Run, &Run) -> Ordering + 'a;
+
 /// How room is handed out.
 pub(super) struct Rules<'a> {
     /// Whether room can help Runs that these plugins turned away.
     pub(super) helps: &'a dyn Fn(&[&'static str]) -> bool,
     /// The order of the queue, where it is another than age.
-    pub(super) order: Option<&'a dyn Fn(&Run, &Run) -> Ordering>,
+    pub(super) order: Option<&'a Order<'a>>,
     /// Whether a Run is to be left out.
     pub(super) skip: &'a dyn Fn(&ObjectKey) -> bool,
 }
@@ -227,7 +230,7 @@ fn needs_of(run: &Run, alike: bool) -> Needs {
         "request": *run.request,
         "affinity": run.affinity.as_deref(),
         "labels": labels,
-        "workspace": run.workspace.as_ref().map(|name| name.as_str()),
+        "workspace": run.workspace.as_ref().map(WorkspaceName::as_str),
         "exclusive": run.exclusive,
         "uid": (!alike).then_some(run.uid.as_str()),
     });

@@ -1,14 +1,12 @@
 //! Whom a change wakes: Runs that a plugin would look at again, and as many as there is room for.
 
-use std::cmp::Ordering;
-
 use k8s_openapi::api::core::v1::Pod as ApiPod;
 use kruntimes_core::crd::{PersistentWorkspace, Run as ApiRun, Runtime as ApiRuntime};
 use kruntimes_core::resources::Amounts;
 use kruntimes_sched::{Event, EventKind, Placement, Point, Run};
 
 use super::events::{self, Wake};
-use super::line::{Rules, Ticket};
+use super::line::{Order, Rules, Ticket};
 use super::recorder::Source;
 use super::seen;
 use super::shell::{PENDING_BY_RUNTIME, PENDING_BY_WORKSPACE, Shell, State, parts};
@@ -183,7 +181,7 @@ impl Shell {
         let sorts = !self.profile.plugins(Point::QueueSort).is_empty();
         let rules = Rules {
             helps: &|rejected_by| self.is_helped_by_room(ticket.kind, rejected_by),
-            order: sorts.then_some(&compare as &dyn Fn(&Run, &Run) -> Ordering),
+            order: sorts.then_some(&compare as &Order<'_>),
             skip,
         };
         let mut state = self.state();
