@@ -117,10 +117,16 @@ fn by_continued_fraction(mut a: Ratio, mut b: Ratio) -> Ordering {
 /// A sum of fractions, compared exactly whatever its size.
 #[derive(Clone, Debug)]
 pub(crate) enum Sum {
-    /// One fraction.
-    Small(Ratio),
+    /// One fraction, and its [`Ratio::fixed`].
+    Small(Ratio, u64),
     /// The terms of a sum whose fraction leaves 128 bits.
     Large(Box<[Ratio]>),
+}
+
+impl From<Ratio> for Sum {
+    fn from(total: Ratio) -> Self {
+        Self::Small(total, total.fixed())
+    }
 }
 
 impl Sum {
@@ -128,7 +134,7 @@ impl Sum {
     fn large(&self) -> (Natural, Natural) {
         let zero = (Natural::from(0), Natural::from(1));
         let terms = match self {
-            Self::Small(total) => std::slice::from_ref(total),
+            Self::Small(total, _) => std::slice::from_ref(total),
             Self::Large(terms) => terms,
         };
         terms.iter().fold(zero, |(top, bottom), term| {
@@ -166,8 +172,10 @@ impl PartialOrd for Sum {
 impl Ord for Sum {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
-            (Self::Small(a), Self::Small(b)) => a.cmp(b),
-            (Self::Small(_) | Self::Large(_), _) => self.cmp_large(other),
+            (Self::Small(a, a_fixed), Self::Small(b, b_fixed)) => {
+                a_fixed.cmp(b_fixed).then_with(|| a.cmp(b))
+            }
+            (Self::Small(..) | Self::Large(_), _) => self.cmp_large(other),
         }
     }
 }
@@ -243,7 +251,7 @@ mod tests {
         let terms: Vec<Ratio> = terms.into_iter().collect();
         let add = |sum: Ratio, term: &Ratio| sum.checked_add(*term);
         let total = terms.iter().try_fold(Ratio::ZERO, add);
-        total.map_or_else(|| Sum::Large(terms.into()), Sum::Small)
+        total.map_or_else(|| Sum::Large(terms.into()), Sum::from)
     }
 
     #[test]
@@ -307,7 +315,7 @@ mod tests {
             if a.fixed() != b.fixed() {
                 prop_assert_eq!(a.fixed().cmp(&b.fixed()), a.cmp(&b));
             }
-            let (one, other) = (Sum::Small(a), Sum::Small(b));
+            let (one, other) = (Sum::from(a), Sum::from(b));
             prop_assert_eq!(one.cmp_large(&other), a.cmp(&b));
         }
 

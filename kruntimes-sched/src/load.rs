@@ -37,7 +37,7 @@ impl Load {
         Self {
             fixed: fullest.fixed(),
             fullest,
-            sum: total.map_or_else(|| Sum::Large(utilizations.collect()), Sum::Small),
+            sum: total.map_or_else(|| Sum::Large(utilizations.collect()), Sum::from),
         }
     }
 }

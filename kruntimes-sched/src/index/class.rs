@@ -18,6 +18,9 @@ pub(super) struct Class {
     exclusive: bool,
     /// The available Pods by the load they would have.
     pub(super) order: Order,
+    /// Slots that are to be filed anew before the order is used, each once.
+    late: Vec<usize>,
+    is_late: Vec<bool>,
     /// Number of the decision that used the class last.
     pub(super) used: u64,
 }
@@ -28,6 +31,8 @@ impl Class {
             request: Arc::clone(&run.request),
             exclusive: run.exclusive,
             order: Order::default(),
+            late: Vec::new(),
+            is_late: Vec::new(),
             used: 0,
         }
     }
@@ -37,8 +42,26 @@ impl Class {
             && (Arc::ptr_eq(&self.request, &run.request) || self.request == run.request)
     }
 
-    /// Files a Pod that is alive where it belongs by what it holds now, or takes it out.
-    pub(super) fn file(&mut self, slot: usize, pod: &Pod, held: &Occupancy) {
+    /// Notes that something about a Pod has changed; a class that nobody uses does no more than that.
+    pub(super) fn note(&mut self, slot: usize) {
+        if self.is_late.len() <= slot {
+            self.is_late.resize(slot + 1, false);
+        }
+        if !self.is_late[slot] {
+            self.is_late[slot] = true;
+            self.late.push(slot);
+        }
+    }
+
+    /// Returns a slot that is to be filed anew, or taken out.
+    pub(super) fn next_late(&mut self) -> Option<usize> {
+        let slot = self.late.pop()?;
+        self.is_late[slot] = false;
+        Some(slot)
+    }
+
+    /// Files a Pod that is alive, `name` standing for its name, or takes it out.
+    pub(super) fn file(&mut self, slot: usize, name: u64, pod: &Pod, held: &Occupancy) {
         let usage = held.usage();
         if held.is_closed_to(self.exclusive)
             || !resources::fits(&self.request, usage, &pod.capacity)
@@ -47,6 +70,6 @@ impl Class {
             return;
         }
         let load = Load::of(&self.request, usage, &pod.capacity);
-        self.order.insert(slot, &pod.name, load);
+        self.order.insert(slot, name, load);
     }
 }

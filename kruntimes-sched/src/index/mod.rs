@@ -5,12 +5,14 @@
 //! up to date as Pods and Runs come and go:
 //!
 //! - Runs that ask for the same share a class; each class files the Pods that
-//!   have room by the load they would have, and counts (`order`, `class`);
+//!   have room by the load they would have, and counts (`order`, `class`); a class
+//!   catches up with what has changed when it is used;
 //! - the Pods with targets of a selector are kept from its first use on (`targets`);
 //! - heartbeats that go stale are found in the order of time (`pool`).
 
 mod class;
 mod cycle;
+mod names;
 mod order;
 mod pool;
 mod ranking;
@@ -18,7 +20,7 @@ mod recipe;
 mod space;
 mod targets;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 
@@ -95,19 +97,13 @@ impl Index {
             self.rebuild();
             return result;
         };
-        let mut touched = BTreeSet::new();
         for change in changes {
             let namespace = &change.hold.run.namespace;
             let space = self.spaces.entry(namespace.clone()).or_default();
             if let Some(spot) = space.follow(&change) {
-                touched.insert((namespace.clone(), spot));
+                space.refresh(spot);
             }
             self.drop_if_empty(namespace);
-        }
-        for (namespace, spot) in touched {
-            if let Some(space) = self.spaces.get_mut(&namespace) {
-                space.refresh(&self.book, &namespace, spot);
-            }
         }
         result
     }

@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 
-use crate::identity::PodName;
 use crate::load::Load;
 
 /// Stands for no entry.
@@ -11,7 +10,8 @@ const NIL: usize = usize::MAX;
 #[derive(Clone, Debug)]
 struct Node {
     load: Load,
-    name: PodName,
+    /// Stands for the name: numbers compare as names do.
+    name: u64,
     /// Fixed by the slot; parents have the larger one.
     priority: u64,
     left: usize,
@@ -58,8 +58,8 @@ impl Order {
     }
 
     /// Files a slot, in place of an earlier load.
-    pub(super) fn insert(&mut self, slot: usize, name: &PodName, load: Load) {
-        if self.load(slot) == Some(&load) && self.node(slot).name == *name {
+    pub(super) fn insert(&mut self, slot: usize, name: u64, load: Load) {
+        if self.load(slot) == Some(&load) && self.node(slot).name == name {
             return;
         }
         self.remove(slot);
@@ -68,7 +68,7 @@ impl Order {
         }
         self.nodes[slot] = Some(Node {
             load,
-            name: name.clone(),
+            name,
             priority: priority(slot),
             left: NIL,
             right: NIL,
@@ -91,9 +91,16 @@ impl Order {
         a.load.cmp(&b.load).then_with(|| a.name.cmp(&b.name))
     }
 
-    /// Returns the name of a filed slot.
-    pub(super) fn name(&self, slot: usize) -> &PodName {
-        &self.node(slot).name
+    /// Returns the number that stands for the name of a filed slot.
+    pub(super) fn name(&self, slot: usize) -> u64 {
+        self.node(slot).name
+    }
+
+    /// Gives a slot, if it is filed, another number. In the end all names must compare as before.
+    pub(super) fn rename(&mut self, slot: usize, name: u64) {
+        if let Some(Some(node)) = self.nodes.get_mut(slot) {
+            node.name = name;
+        }
     }
 
     /// Returns how many entries come before a filed slot.
@@ -315,9 +322,9 @@ mod tests {
         Load::of(&Amounts::new(), &runs(used), &runs(7))
     }
 
-    fn name(slot: usize) -> PodName {
+    fn name(slot: usize) -> u64 {
         // Names in another order than slots.
-        PodName::from(format!("p{:02}", slot * 7 % 40))
+        (slot * 7 % 40) as u64
     }
 
     proptest! {
@@ -328,17 +335,17 @@ mod tests {
             length in 0..40_usize,
         ) {
             let mut order = Order::default();
-            let mut plain: Vec<(i64, PodName, usize)> = Vec::new();
+            let mut plain: Vec<(i64, u64, usize)> = Vec::new();
             for (slot, filed) in steps {
                 plain.retain(|(_, _, other)| *other != slot);
                 match filed {
                     Some(used) => {
-                        order.insert(slot, &name(slot), load(used));
+                        order.insert(slot, name(slot), load(used));
                         plain.push((used, name(slot), slot));
                     }
                     None => order.remove(slot),
                 }
-                plain.sort();
+                plain.sort_unstable();
                 prop_assert_eq!(order.len(), plain.len());
             }
             for (position, (used, _, slot)) in plain.iter().enumerate() {
@@ -371,7 +378,7 @@ mod tests {
         }
         let mut order = Order::default();
         for slot in 0..10_000 {
-            order.insert(slot, &PodName::from(format!("p{slot:05}")), load(1));
+            order.insert(slot, slot as u64, load(1));
         }
         assert!(depth(&order, order.root) < 60);
     }

@@ -16,6 +16,7 @@ use crate::run::Run;
 use crate::snapshot::Nominated;
 
 use super::class::Class;
+use super::names::Names;
 
 /// Classes that are kept at a time.
 const MAX_CLASSES: usize = 64;
@@ -38,6 +39,8 @@ impl Holdings<'_> {
 #[derive(Debug)]
 struct Slot {
     pod: Arc<Pod>,
+    /// Stands for the name.
+    name: u64,
     alive: bool,
 }
 
@@ -47,7 +50,9 @@ pub(super) struct Pool {
     limit: Duration,
     slots: Vec<Option<Slot>>,
     free: Vec<usize>,
-    names: BTreeMap<PodName, usize>,
+    names: Names,
+    /// Stands for the name of the Pod that was added last.
+    added: u64,
     classes: Vec<Class>,
     decisions: u64,
     /// Instant for which it is known who is alive.
@@ -69,7 +74,8 @@ impl Pool {
             limit,
             slots: Vec::new(),
             free: Vec::new(),
-            names: BTreeMap::new(),
+            names: Names::default(),
+            added: 0,
             classes: Vec::new(),
             decisions: 0,
             now: Timestamp::MIN,
@@ -97,7 +103,7 @@ impl Pool {
     }
 
     pub(super) fn slot_of(&self, name: &PodName) -> Option<usize> {
-        self.names.get(name).copied()
+        self.names.slot_of(name)
     }
 
     /// Finds a Pod by name and UID.
@@ -109,17 +115,11 @@ impl Pool {
     }
 
     /// Adds a Pod or replaces the one of the same name; returns its slot and the Pod before.
-    pub(super) fn set(&mut self, pod: Arc<Pod>, held: Holdings<'_>) -> (usize, Option<Arc<Pod>>) {
-        let known = self.names.get(&pod.name).copied();
-        let slot = known.unwrap_or_else(|| {
-            let slot = self.free.pop().unwrap_or_else(|| {
-                self.slots.push(None);
-                self.slots.len() - 1
-            });
-            self.names.insert(pod.name.clone(), slot);
-            slot
-        });
+    pub(super) fn set(&mut self, pod: Arc<Pod>) -> (usize, Option<Arc<Pod>>) {
+        let slot = self.names.slot_of(&pod.name);
+        let slot = slot.unwrap_or_else(|| self.add(&pod));
         let before = self.slots[slot].take();
+        let name = before.as_ref().map_or(self.added, |before| before.name);
         let alive = pod.ready && pod.heartbeat.is_fresh(self.now, self.limit);
         let same = before.as_ref().is_some_and(|before| {
             before.alive == alive
@@ -137,11 +137,30 @@ impl Pool {
             }
             self.count(&pod, alive);
         }
-        self.slots[slot] = Some(Slot { pod, alive });
+        self.slots[slot] = Some(Slot { pod, name, alive });
         if !same {
-            self.refresh(slot, held);
+            self.refresh(slot);
         }
         (slot, before.map(|before| before.pod))
+    }
+
+    /// Makes a slot for a new Pod.
+    fn add(&mut self, pod: &Pod) -> usize {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        for (changed, name) in self.names.insert(&pod.name, slot) {
+            if let Some(Some(known)) = self.slots.get_mut(changed) {
+                known.name = name;
+                for class in &mut self.classes {
+                    class.order.rename(changed, name);
+                }
+            } else {
+                self.added = name;
+            }
+        }
+        slot
     }
 
     /// Takes a Pod out; returns its slot.
@@ -157,61 +176,60 @@ impl Pool {
         Some((slot, gone.pod))
     }
 
-    /// Files a Pod anew in every class, after what it holds has changed.
-    pub(super) fn refresh(&mut self, slot: usize, held: Holdings<'_>) {
-        let Some(Some(Slot { pod, alive })) = self.slots.get(slot) else {
-            return;
-        };
-        if !alive {
-            for class in &mut self.classes {
-                class.order.remove(slot);
-            }
-        } else if !self.classes.is_empty() {
-            let held = held.of(pod);
-            for class in &mut self.classes {
-                class.file(slot, pod, &held);
-            }
+    /// Notes in every class that a Pod, or what it holds, has changed.
+    pub(super) fn refresh(&mut self, slot: usize) {
+        for class in &mut self.classes {
+            class.note(slot);
         }
     }
 
     /// Goes to another instant: some Pods fall silent, or are heard of again should the clock go back.
-    pub(super) fn advance(&mut self, now: Timestamp, held: Holdings<'_>) {
+    pub(super) fn advance(&mut self, now: Timestamp) {
         self.now = now;
         while let Some(&(end, slot)) = self.fresh.first()
             && end < now
         {
             self.fresh.pop_first();
             self.stale.insert((end, slot));
-            self.revive(slot, false, held);
+            self.revive(slot, false);
         }
         while let Some(&(end, slot)) = self.stale.last()
             && end >= now
         {
             self.stale.pop_last();
             self.fresh.insert((end, slot));
-            self.revive(slot, true, held);
+            self.revive(slot, true);
         }
     }
 
-    fn revive(&mut self, slot: usize, alive: bool, held: Holdings<'_>) {
+    fn revive(&mut self, slot: usize, alive: bool) {
         if let Some(mut changed) = self.slots[slot].take() {
             self.uncount(&changed);
             changed.alive = alive;
             self.count(&changed.pod, alive);
             self.slots[slot] = Some(changed);
-            self.refresh(slot, held);
+            self.refresh(slot);
         }
     }
 
-    /// Returns the class of a Run, which is made if there is room for it.
+    /// Returns the class of a Run, up to date; it is made if there is room for it.
     pub(super) fn class(&mut self, run: &Run, held: Holdings<'_>) -> Option<usize> {
         self.decisions += 1;
         let known = self.classes.iter().position(|class| class.is_of(run));
         let number = match known {
             Some(number) => number,
-            None => self.add_class(run, held)?,
+            None => self.add_class(run)?,
         };
-        self.classes[number].used = self.decisions;
+        let class = &mut self.classes[number];
+        class.used = self.decisions;
+        while let Some(late) = class.next_late() {
+            match self.slots.get(late) {
+                Some(Some(slot)) if slot.alive => {
+                    class.file(late, slot.name, &slot.pod, &held.of(&slot.pod));
+                }
+                Some(Some(_) | None) | None => class.order.remove(late),
+            }
+        }
         Some(number)
     }
 
@@ -219,17 +237,15 @@ impl Pool {
         &self.classes[number]
     }
 
-    fn add_class(&mut self, run: &Run, held: Holdings<'_>) -> Option<usize> {
+    fn add_class(&mut self, run: &Run) -> Option<usize> {
         let decisions = self.decisions;
         self.classes.retain(|class| decisions - class.used < IDLE);
         if self.classes.len() >= MAX_CLASSES {
             return None;
         }
         let mut class = Class::of(run);
-        for (number, slot) in self.slots.iter().enumerate() {
-            if let Some(Slot { pod, alive: true }) = slot {
-                class.file(number, pod, &held.of(pod));
-            }
+        for slot in 0..self.slots.len() {
+            class.note(slot);
         }
         self.classes.push(class);
         Some(self.classes.len() - 1)

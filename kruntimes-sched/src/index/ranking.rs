@@ -100,7 +100,7 @@ impl Recipe {
 
 /// Takes the greater total; the smaller name breaks ties (S-65).
 fn better(order: &Order, best: Option<Winner>, next: Winner) -> Winner {
-    let key = |winner: &Winner| (winner.total, Reverse(order.name(winner.slot).clone()));
+    let key = |winner: &Winner| (winner.total, Reverse(order.name(winner.slot)));
     match best {
         Some(best) if best.total > next.total => best,
         Some(best) if best.total == next.total && key(&best) >= key(&next) => best,

@@ -85,7 +85,7 @@ impl Space {
             self.remove_pod(book, namespace, &pod.name);
         }
         let held = Holdings { book, namespace };
-        let (slot, before) = self.pools[number].set(Arc::clone(pod), held);
+        let (slot, before) = self.pools[number].set(Arc::clone(pod));
         if before.as_ref().is_some_and(|before| before.uid == pod.uid) {
             return;
         }
@@ -129,9 +129,9 @@ impl Space {
         self.targets.add(&hold.run.labels, None);
     }
 
-    /// Files a Pod anew after what it holds has changed.
-    pub(super) fn refresh(&mut self, book: &Book, namespace: &Namespace, (pool, slot): Spot) {
-        self.pools[pool].refresh(slot, Holdings { book, namespace });
+    /// Notes that what a Pod holds has changed.
+    pub(super) fn refresh(&mut self, (pool, slot): Spot) {
+        self.pools[pool].refresh(slot);
     }
 
     /// Hands everything but the targets over to a space that follows another book.
@@ -168,7 +168,7 @@ impl Space {
             namespace: &run.namespace,
         };
         let pool = &mut self.pools[number];
-        pool.advance(now, held);
+        pool.advance(now);
         let class = pool.class(run, held)?;
         let workspace = (run.workspace.as_ref()).and_then(|name| self.workspaces.get(name));
         let rule = recipe.workspace.rule(workspace.map(AsRef::as_ref), run);

@@ -1,0 +1,101 @@
+//! S1 and S2: decisions of a second, and what affinity costs.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use kruntimes_sched::testing::RunBuilder;
+use kruntimes_sched::{Run, calculate};
+
+use crate::clock::on_core;
+use crate::fleet::{Course, NOW, choosy, index, like_run, place, profile, run};
+use crate::line::{Line, Reach};
+
+const PODS: usize = 5_000;
+const RUNS: usize = 50_000;
+const ROUNDS: usize = 7;
+/// Scans of a round; each takes as long as thousands of decisions.
+const SCANS: usize = 10;
+
+fn runs(make: fn(usize) -> RunBuilder) -> Vec<Arc<Run>> {
+    (0..RUNS).map(|number| make(number).shared()).collect()
+}
+
+fn course(runs: &[Arc<Run>]) -> Course {
+    let course = place(&mut index(PODS), &profile(), runs);
+    assert_eq!(course.placed, RUNS, "every run finds a place");
+    course
+}
+
+/// Measures decisions with their reserve, one after another on one core, and a scan as the floor.
+pub(crate) fn decisions() -> Vec<Line> {
+    let (wave, plain, profile) = (runs(like_run), runs(run), profile());
+    let (mut rates, mut tails, mut scans) = (Vec::new(), Vec::new(), Vec::new());
+    let mut waves = Vec::new();
+    for _ in 0..ROUNDS {
+        waves.push(course(&wave).rate());
+        let course = course(&plain);
+        rates.push(course.rate());
+        tails.push(course.p99());
+        let index = index(PODS);
+        let start = on_core();
+        for run in &plain[..SCANS] {
+            let snapshot = index.snapshot(run, NOW);
+            black_box(calculate(&snapshot, run, &profile));
+        }
+        let scan = (on_core() - start) / SCANS as f64;
+        scans.push(scan * course.rate());
+    }
+    vec![
+        Line {
+            goal: "S1",
+            what: "decisions with reserve, 50,000 like Runs into 5,000 Pods".into(),
+            rounds: waves,
+            unit: "1/s",
+            reach: Reach::AtLeast(200_000.0),
+        },
+        Line {
+            goal: "S1",
+            what: "the same, Runs of five sizes in turn".into(),
+            rounds: rates,
+            unit: "1/s",
+            reach: Reach::AtLeast(200_000.0),
+        },
+        Line {
+            goal: "S1",
+            what: "five sizes, what 99 of 100 decisions take at most".into(),
+            rounds: tails,
+            unit: "µs",
+            reach: Reach::AtMost(20.0),
+        },
+        Line {
+            goal: "S1",
+            what: "five sizes, a scan against a decision".into(),
+            rounds: scans,
+            unit: "x",
+            reach: Reach::Nothing,
+        },
+    ]
+}
+
+/// Measures Runs with a required and a preferred term against Runs without.
+pub(crate) fn affinity() -> Vec<Line> {
+    let (plain, with_terms) = (runs(run), runs(choosy));
+    let mut ratios = Vec::new();
+    for round in 0..ROUNDS {
+        let (first, second) = if round % 2 == 0 {
+            let first = course(&plain).rate();
+            (first, course(&with_terms).rate())
+        } else {
+            let second = course(&with_terms).rate();
+            (course(&plain).rate(), second)
+        };
+        ratios.push(first / second);
+    }
+    vec![Line {
+        goal: "S2",
+        what: "a decision with a required and a preferred term, against one without".into(),
+        rounds: ratios,
+        unit: "x",
+        reach: Reach::AtMost(3.0),
+    }]
+}
