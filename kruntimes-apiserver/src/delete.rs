@@ -126,23 +126,19 @@ impl Sent {
 
 impl DeleteOptions {
     pub(crate) fn parse(content_type: &str, body: &[u8], query: &Query) -> Result<Self, ApiError> {
-        let mut sent = if body.is_empty() {
-            Sent::default()
-        } else {
-            Sent::read(&Manifest::read(content_type, body, OPTIONS)?.value)?
+        // Kubernetes reads the one or the other, never both.
+        if !body.is_empty() {
+            return Sent::read(&Manifest::read(content_type, body, OPTIONS)?.value)?.judged();
+        }
+        let dry_run = query.text("dryRun").map(|asked| vec![asked.to_owned()]);
+        let orphan = query.text("orphanDependents");
+        let sent = Sent {
+            grace_period_seconds: query.number("gracePeriodSeconds")?,
+            propagation_policy: query.text("propagationPolicy").map(str::to_owned),
+            orphan_dependents: orphan.map(|_| query.flag("orphanDependents")),
+            dry_run,
+            ..Sent::default()
         };
-        if let Some(grace) = query.number("gracePeriodSeconds")? {
-            sent.grace_period_seconds = Some(grace);
-        }
-        if let Some(policy) = query.text("propagationPolicy") {
-            sent.propagation_policy = Some(policy.to_owned());
-        }
-        if query.text("orphanDependents").is_some() {
-            sent.orphan_dependents = Some(query.flag("orphanDependents"));
-        }
-        if let Some(dry_run) = query.text("dryRun") {
-            sent.dry_run = Some(vec![dry_run.to_owned()]);
-        }
         sent.judged()
     }
 
