@@ -63,6 +63,29 @@ impl Change {
         }
     }
 
+    /// Whether the patch may say something about the owners of fields.
+    pub(crate) fn names_ledger(&self) -> bool {
+        match self {
+            Self::Merge(patch) | Self::Strategic(patch) | Self::Apply(patch) => {
+                patch.value["metadata"].get("managedFields").is_some()
+            }
+            Self::Json(operations) => operations.iter().any(|operation| {
+                let names = |path: &str| {
+                    path.starts_with("/metadata/managedFields") || "/metadata".starts_with(path)
+                };
+                let from = match operation {
+                    PatchOperation::Move(moved) => names(moved.from.as_str()),
+                    PatchOperation::Copy(copied) => names(copied.from.as_str()),
+                    PatchOperation::Add(_)
+                    | PatchOperation::Remove(_)
+                    | PatchOperation::Replace(_)
+                    | PatchOperation::Test(_) => false,
+                };
+                from || names(operation.path().as_str())
+            }),
+        }
+    }
+
     /// Applies the whole patch or nothing of it.
     pub(crate) fn apply(&self, served: &Served, mut document: Value) -> Result<Manifest, ApiError> {
         let mut findings = Findings::default();

@@ -64,7 +64,27 @@ impl View {
 
     /// Converts an object to its complete form in the served version.
     pub(crate) fn full(&self, object: &Object) -> Value {
-        let mut value = (*object.value).clone();
+        self.present((*object.value).clone())
+    }
+
+    /// Converts an object as [`Self::full`] does, but for its ledger of owners, which is most of many objects.
+    pub(crate) fn without_ledger(&self, object: &Object) -> Value {
+        let fields = object.value.as_object().into_iter().flatten();
+        let fields = fields.map(|(name, field)| {
+            let field = match field.as_object().filter(|_| name == "metadata") {
+                Some(meta) => {
+                    let kept = meta.iter().filter(|(name, _)| *name != "managedFields");
+                    kept.map(|(name, field)| (name.clone(), field.clone()))
+                        .collect()
+                }
+                None => field.clone(),
+            };
+            (name.clone(), field)
+        });
+        self.present(fields.collect())
+    }
+
+    fn present(&self, mut value: Value) -> Value {
         match self.shape {
             Shape::Stored => value,
             Shape::Renamed => {

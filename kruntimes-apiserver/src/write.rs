@@ -322,7 +322,12 @@ impl Core {
         let view = served.view(Form::Whole);
         let upkeep = self.upkeep(served, scope, options);
         self.decide(served, key, options, |current| {
-            let patched = patch.apply(served, view.full(current))?;
+            let document = if patch.names_ledger() {
+                view.full(current)
+            } else {
+                view.without_ledger(current)
+            };
+            let patched = patch.apply(served, document)?;
             let text = (options.unknown == Unknown::Refuse).then(|| patched.value.to_string());
             let in_patch = |error: ApiError| match error.code {
                 StatusCode::BAD_REQUEST => {

@@ -60,8 +60,11 @@ impl Upkeep {
 pub(crate) fn settle(scope: Scope, old: &Value, sent: &mut Value) {
     let stored = old["metadata"].get("managedFields");
     let given = meta_mut(sent).remove("managedFields");
+    if scope == Scope::Status {
+        // Nothing of `sent` but its status will be looked at.
+        return;
+    }
     let settled = match given {
-        _ if scope == Scope::Status => stored.cloned(),
         Some(given) if Some(&given) == stored => Some(given),
         Some(given) if given == json!([{}]) => None,
         Some(given) => match Ledger::parse(given) {
