@@ -40,6 +40,8 @@ struct Shared<T> {
 #[derive(Debug)]
 struct State<T> {
     ready: VecDeque<T>,
+    /// Whether a key came after the ready ones were sorted.
+    unsorted: bool,
     queued: BTreeSet<T>,
     processing: BTreeSet<T>,
     again: BTreeSet<T>,
@@ -58,6 +60,7 @@ impl<T: Ord + Clone> State<T> {
             return false;
         }
         self.ready.push_back(key);
+        self.unsorted = true;
         true
     }
 
@@ -86,7 +89,13 @@ impl<T: Ord + Clone> State<T> {
         }
     }
 
-    fn take(&mut self) -> Option<T> {
+    fn take(&mut self, sort: Option<&Sort<'_, T>>) -> Option<T> {
+        if let Some(sort) = sort
+            && self.unsorted
+        {
+            sort(self.ready.make_contiguous());
+            self.unsorted = false;
+        }
         let key = self.ready.pop_front()?;
         self.queued.remove(&key);
         self.processing.insert(key.clone());
@@ -100,6 +109,7 @@ impl<T: Ord + Clone> Default for WorkQueue<T> {
             shared: Arc::new(Shared {
                 state: Mutex::new(State {
                     ready: VecDeque::new(),
+                    unsorted: false,
                     queued: BTreeSet::new(),
                     processing: BTreeSet::new(),
                     again: BTreeSet::new(),
@@ -190,11 +200,16 @@ impl<T: Ord + Clone> WorkQueue<T> {
 
     /// Waits for a key. It counts as being processed until the lease is dropped.
     pub async fn next(&self) -> Lease<T> {
+        self.next_sorted(None).await
+    }
+
+    /// Waits for the first key in an order, which is asked for anew when keys were added.
+    pub async fn next_sorted(&self, sort: Option<&Sort<'_, T>>) -> Lease<T> {
         loop {
             let wake = {
                 let mut state = self.state();
                 state.release(Instant::now());
-                if let Some(key) = state.take() {
+                if let Some(key) = state.take(sort) {
                     if !state.ready.is_empty() {
                         self.shared.changed.notify_one();
                     }
@@ -260,6 +275,9 @@ pub enum Outcome {
     Retry,
 }
 
+/// Puts keys that wait to be processed into the order they are to be processed in.
+pub type Sort<'a, T> = dyn Fn(&mut [T]) + Send + Sync + 'a;
+
 /// Processes keys with at most `workers` reconciles at once, for ever.
 ///
 /// Everything runs inside the returned future: dropping it stops all of it.
@@ -269,9 +287,23 @@ where
     F: Fn(T) -> Fut,
     Fut: Future<Output = Outcome>,
 {
+    work_sorted(queue, workers, None, reconcile).await;
+}
+
+/// Processes keys like [`work`], those that wait in another order than that of their arrival.
+pub async fn work_sorted<T, F, Fut>(
+    queue: &WorkQueue<T>,
+    workers: usize,
+    sort: Option<&Sort<'_, T>>,
+    reconcile: F,
+) where
+    T: Ord + Clone,
+    F: Fn(T) -> Fut,
+    Fut: Future<Output = Outcome>,
+{
     let worker = || async {
         loop {
-            let lease = queue.next().await;
+            let lease = queue.next_sorted(sort).await;
             let key = lease.key().clone();
             match reconcile(key.clone()).await {
                 Outcome::Done => queue.forget(&key),

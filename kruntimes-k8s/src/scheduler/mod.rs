@@ -15,7 +15,9 @@
 //! is given up with it.
 
 pub mod events;
+mod intents;
 mod line;
+mod permission;
 mod pools;
 mod recorder;
 pub mod seen;
@@ -28,9 +30,10 @@ use std::sync::Arc;
 
 use kruntimes_core::duration::Duration;
 use kruntimes_sched::plugins::{RuntimePodAvailability, standard_with};
-use kruntimes_sched::{HEARTBEAT_LIMIT, Point, Profile, ProfileError};
+use kruntimes_sched::{HEARTBEAT_LIMIT, Profile, ProfileError};
 use kube::Client;
 
+pub use intents::{IntentError, NoPerformer, Performer};
 pub use recorder::{NoRecorder, Outcome, Recorder, Source, Stage};
 
 use crate::clock::Clock;
@@ -112,23 +115,17 @@ impl Scheduler {
 
     /// Uses other plugins.
     ///
-    /// The shell asks those of a cycle, from PreFilter to Score, and those of
-    /// Reserve and PreBind. It performs no intents: a placement that needs one
-    /// is given up and tried again. Plugins of other points are not asked,
-    /// which is logged.
+    /// Every extension point is served. Runs wait in the order of QueueSort,
+    /// where there is one, and in that of their arrival otherwise. Intents are
+    /// left to a [`Performer`].
     pub fn profile(mut self, profile: Profile) -> Self {
-        for point in [
-            Point::QueueSort,
-            Point::PreEnqueue,
-            Point::Permit,
-            Point::Bind,
-            Point::PostBind,
-        ] {
-            for plugin in profile.plugins(point) {
-                tracing::warn!(plugin, ?point, "this scheduler does not ask the plugin");
-            }
-        }
         self.shell.profile = profile;
+        self
+    }
+
+    /// Has the intents of plugins performed by `performer`; nobody performs them otherwise.
+    pub fn performer(mut self, performer: Arc<dyn Performer>) -> Self {
+        self.shell.performer = performer;
         self
     }
 

@@ -7,11 +7,13 @@ use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::Pod as ApiPod;
 use kruntimes_core::crd::{PersistentWorkspace, Run as ApiRun, Runtime as ApiRuntime};
 use kruntimes_core::keys::LABEL_RUNTIME;
-use kruntimes_sched::{Book, Namespace, Placement, Profile, RunUid};
+use kruntimes_core::resources::Amounts;
+use kruntimes_sched::{Book, Namespace, Placement, Point, Profile, Run, RunUid, WaitingRoom};
 use kube::Client;
 use kube::runtime::watcher;
 
 use super::events;
+use super::intents::{NoPerformer, Performer};
 use super::line::Line;
 use super::pools::Pools;
 use super::recorder::{NoRecorder, Recorder};
@@ -32,6 +34,7 @@ pub(super) struct Shell {
     pub(super) clock: Clock,
     pub(super) profile: Profile,
     pub(super) recorder: Arc<dyn Recorder>,
+    pub(super) performer: Arc<dyn Performer>,
     pub(super) runs: Cache<ApiRun>,
     pub(super) runtimes: Cache<ApiRuntime>,
     pub(super) workspaces: Cache<PersistentWorkspace>,
@@ -47,6 +50,10 @@ pub(super) struct State {
     pub(super) pools: Pools,
     /// The Runs that wait for a change.
     pub(super) line: Line,
+    /// The Runs that wait for a permission.
+    pub(super) room: WaitingRoom,
+    /// The Runs that have it and are about to be bound.
+    pub(super) allowed: BTreeMap<ObjectKey, Placement>,
     /// Binds whose outcome nobody knows yet. Their places stay reserved, and
     /// their Runs are read before anything else is done with them (S-86).
     pub(super) unsettled: BTreeMap<ObjectKey, Placement>,
@@ -60,6 +67,7 @@ impl Shell {
             clock,
             profile,
             recorder: Arc::new(NoRecorder),
+            performer: Arc::new(NoPerformer),
             runs: Cache::new(&[
                 (PENDING_BY_RUNTIME, pending_by_runtime),
                 (PENDING_BY_WORKSPACE, pending_by_workspace),
@@ -98,7 +106,10 @@ impl Shell {
                 self.workspaces.synced()
             );
             let workers = self.config.workers;
-            queue::work(&self.queue, workers, |key| self.reconcile(key)).await;
+            let sort = |keys: &mut [ObjectKey]| self.sort(keys);
+            let sorts = !self.profile.plugins(Point::QueueSort).is_empty();
+            let sort = sorts.then_some(&sort as &queue::Sort<'_, ObjectKey>);
+            queue::work_sorted(&self.queue, workers, sort, |key| self.reconcile(key)).await;
         };
         futures::join!(
             consume(runs, |change| self.run_changed(&change)),
@@ -109,9 +120,28 @@ impl Shell {
         );
     }
 
+    /// Puts keys into the order of the profile; what is gone costs nothing and goes first.
+    fn sort(&self, keys: &mut [ObjectKey]) {
+        let mut runs: Vec<Arc<Run>> = Vec::new();
+        let mut sorted = Vec::new();
+        for key in keys.iter() {
+            match self.runs.get(key) {
+                Some(run) => runs.push(Arc::new(seen::run(&run, Amounts::new()))),
+                None => sorted.push(key.clone()),
+            }
+        }
+        self.profile.sort(&mut runs, self.clock.now());
+        let key = |run: &Arc<Run>| ObjectKey::new(run.namespace.as_str(), run.name.as_str());
+        sorted.extend(runs.iter().map(key));
+        keys.clone_from_slice(&sorted);
+    }
+
     pub(super) fn run_changed(&self, change: &Change<ApiRun>) {
         let (old, new) = parts("Run", change);
         self.show(old, new);
+        if let (Some(gone), None) = (old, new) {
+            self.abandon(&ObjectKey::of(gone));
+        }
         self.wake(old, events::run_changed(old, new));
         self.attract(events::became_active(old, new));
     }

@@ -7,18 +7,20 @@ use jiff::Timestamp;
 use kruntimes_core::api::RunStatus;
 use kruntimes_core::crd::Run as ApiRun;
 use kruntimes_core::life::Failure;
+use kruntimes_core::message::quoted;
 use kruntimes_core::resources::Amounts;
 use kruntimes_core::retry::reason;
 use kruntimes_sched::{
-    Action, Book, CycleError, Decision, Gate, Placement, Pod, PodName, Profile, Rejections,
-    ReserveError, Run, Snapshot, calculate, pre_bind, reserve, unreserve,
+    Action, CycleError, Decision, Gate, Held, Placement, Pod, PodName, Profile, Rejections,
+    ReserveError, Run, Snapshot, calculate, post_bind, reserve, unreserve,
 };
 use kube::api::{Api, Patch, PatchParams};
 use tokio::time::Instant;
 
 use super::line::Ticket;
+use super::permission::{Standing, left, permitted};
 use super::recorder::{Outcome as Synced, Stage};
-use super::shell::Shell;
+use super::shell::{Shell, State};
 use super::{REEXAMINE_AFTER, seen, status};
 use crate::cache::ObjectKey;
 use crate::patch::status_patch;
@@ -26,13 +28,15 @@ use crate::queue::Outcome;
 
 /// Why a turn did not finish. All are repeated with the key's growing wait.
 #[derive(Debug, thiserror::Error)]
-enum TurnError {
+pub(super) enum TurnError {
     #[error("the status was not written")]
     Api(#[from] kube::Error),
     #[error("the status has no JSON form")]
     Json(#[from] serde_json::Error),
     #[error("the cycle failed")]
     Cycle(#[source] CycleError),
+    #[error("an intent was not performed")]
+    Intent(#[source] super::IntentError),
 }
 
 /// How a write ended that changed the world or found it changed.
@@ -44,8 +48,18 @@ enum Written {
 }
 
 /// What one cycle leads to.
-enum Plan {
+pub(super) enum Plan {
     Bind(Placement),
+    /// The Run keeps its place and waits for a permission.
+    Linger {
+        until: Timestamp,
+    },
+    /// The Run may not be bound.
+    Denied,
+    /// A plugin holds the Run back from the queue.
+    Hold {
+        reason: &'static str,
+    },
     Wait {
         message: String,
         condition: &'static str,
@@ -98,15 +112,25 @@ impl Shell {
         }
         let ticket = self.state().line.leave(key);
         let Some(object) = self.observed(key) else {
+            self.abandon(key);
             self.pass_on(ticket);
             return Ok(Outcome::Done);
         };
         let now = self.clock.now();
         let gate = seen::gate_of(&object, now);
         if let Gate::Cycle(request) = gate {
+            match self.standing(key, &object, now) {
+                Standing::Free => {}
+                Standing::Allowed(placement) => {
+                    let turn = self.bind(&object, placement, now);
+                    return self.timed(&object.spec.runtime, turn).await;
+                }
+                Standing::Settled(outcome) => return Ok(outcome),
+            }
             let turn = self.cycle(&object, request, ticket, now);
             return self.timed(&object.spec.runtime, turn).await;
         }
+        self.abandon(key);
         self.pass_on(ticket);
         self.stopped_by(&object, gate, now).await
     }
@@ -128,7 +152,7 @@ impl Shell {
             }
             Gate::Backoff(left) => {
                 let told = status::backing_off(&current(object), now);
-                let turn = self.tell(object, told, left.to_std());
+                let turn = self.tell(object, told, Outcome::After(left.to_std()));
                 self.timed(&object.spec.runtime, turn).await
             }
         }
@@ -157,7 +181,16 @@ impl Shell {
             Plan::Wait { message, condition } => {
                 self.recorder.synced(runtime, Synced::NoPods);
                 let told = status::waiting(&current(object), &message, condition, now);
-                self.tell(object, told, REEXAMINE_AFTER).await
+                self.tell(object, told, Outcome::After(REEXAMINE_AFTER))
+                    .await
+            }
+            Plan::Linger { until } => Ok(Outcome::After(left(until, now))),
+            Plan::Denied => Ok(Outcome::Retry),
+            Plan::Hold { reason } => {
+                let runtime = quoted(runtime);
+                let message = format!("waiting for available runtime pods for runtime {runtime}");
+                let told = status::waiting(&current(object), &message, reason, now);
+                self.tell(object, told, Outcome::Done).await
             }
             Plan::Fail { reason, message } => {
                 self.recorder.synced(runtime, Synced::SelectionError);
@@ -184,6 +217,14 @@ impl Shell {
         let pool = ObjectKey::new(namespace, &object.spec.runtime);
         // Whatever changes after this is shown to the line, which the Run enters before it is let go.
         let mut state = self.state();
+        match self.profile.held(&run, now) {
+            Ok(None) => {}
+            Ok(Some(Held { plugin, reason })) => {
+                state.line.wait(&run, vec![plugin], false, ticket);
+                return Plan::Hold { reason };
+            }
+            Err(error) => return Plan::Retry(error),
+        }
         let workspace = object.spec.workspace.as_ref().and_then(|workspace| {
             let key = ObjectKey::new(namespace, &workspace.name);
             let found = self.workspaces.get(&key)?;
@@ -213,8 +254,9 @@ impl Shell {
         };
         // With the snapshot gone the book changes in place.
         drop(snapshot);
-        let plan = take(&self.profile, &mut state.book, Arc::clone(&run), pod, now);
-        if matches!(plan, Plan::Refused) {
+        let plan = take(&self.profile, &mut state, Arc::clone(&run), pod, now);
+        self.release_allowed(&mut state);
+        if matches!(plan, Plan::Refused | Plan::Denied) {
             state.line.wait(&run, Vec::new(), false, ticket);
         }
         plan
@@ -228,7 +270,7 @@ impl Shell {
     }
 
     /// Writes the placement down; the reservation stays until the Run is seen there (S-84).
-    async fn bind(
+    pub(super) async fn bind(
         &self,
         object: &ApiRun,
         placement: Placement,
@@ -240,10 +282,16 @@ impl Shell {
             kept: false,
         };
         let next = status::bound(&current(object), &placement.pod, now);
-        match self.write(object, &next).await {
+        let written = match self.prepare(&placement).await {
+            Ok(true) => self.write(object, &next).await,
+            Ok(false) => Ok(Written::Done),
+            Err(error) => Err(error),
+        };
+        match written {
             Ok(Written::Done) => {
                 reservation.keep();
                 self.placed(object);
+                post_bind(&self.profile, &placement);
                 Ok(Outcome::Done)
             }
             Ok(Written::Conflict) => {
@@ -299,6 +347,7 @@ impl Shell {
             Some(found) => {
                 if is_there {
                     self.placed(&found);
+                    post_bind(&self.profile, &placement);
                 }
                 self.written(found);
             }
@@ -340,18 +389,18 @@ impl Shell {
         })
     }
 
-    /// Writes a waiting status if there is anything new to tell, and looks again after `wait`.
+    /// Writes a waiting status if there is anything new to tell, and then goes on as said.
     async fn tell(
         &self,
         object: &ApiRun,
         told: Option<RunStatus>,
-        wait: Duration,
+        then: Outcome,
     ) -> Result<Outcome, TurnError> {
         let Some(next) = told else {
-            return Ok(Outcome::After(wait));
+            return Ok(then);
         };
         Ok(match self.write(object, &next).await? {
-            Written::Done => Outcome::After(wait),
+            Written::Done => then,
             Written::Conflict => Outcome::Retry,
             Written::Gone => Outcome::Done,
         })
@@ -404,7 +453,7 @@ fn chosen(snapshot: &Snapshot, pod: &PodName) -> Option<Arc<Pod>> {
 /// Reserves what was chosen; a Pod that is not there any more is as good as refused (S-87).
 fn take(
     profile: &Profile,
-    book: &mut Book,
+    state: &mut State,
     run: Arc<Run>,
     pod: Option<Arc<Pod>>,
     now: Timestamp,
@@ -412,28 +461,14 @@ fn take(
     let Some(pod) = pod else {
         return Plan::Refused;
     };
-    match reserve(profile, book, &run, &pod, now) {
-        Ok(()) => prepared(profile, book, Placement { run, pod }, now),
+    match reserve(profile, &mut state.book, &run, &pod, now) {
+        Ok(()) => permitted(profile, state, Placement { run, pod }, now),
         Err(ReserveError::Broken(error)) => Plan::Retry(error),
         Err(refused) => {
             tracing::debug!(run = %run.name, %refused, "place is not reserved");
             Plan::Refused
         }
     }
-}
-
-/// Goes on with a reserved place unless a plugin wants something done that nobody here does (S-162).
-fn prepared(profile: &Profile, book: &mut Book, placement: Placement, now: Timestamp) -> Plan {
-    let error = match pre_bind(profile, &placement, now) {
-        Ok(intents) if intents.is_empty() => return Plan::Bind(placement),
-        Ok(intents) => {
-            tracing::warn!(run = %placement.run.name, ?intents, "nobody performs the intents");
-            None
-        }
-        Err(error) => Some(error),
-    };
-    unreserve(profile, book, &placement.run);
-    error.map_or(Plan::Refused, Plan::Retry)
 }
 
 /// Tells whether a write may have taken place although it was not answered.

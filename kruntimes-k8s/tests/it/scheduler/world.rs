@@ -221,6 +221,14 @@ impl World {
         self.schedule(self.server.client_with(&meddler));
     }
 
+    /// Starts over with a scheduler that is equipped like this.
+    pub(crate) async fn start_with(&mut self, equip: impl FnOnce(Scheduler) -> Scheduler) {
+        self.stop().await;
+        let (client, clock) = (self.client.clone(), self.clock.clone());
+        let scheduler = Scheduler::new(client, Config::default(), clock).unwrap();
+        self.scheduler.spawn(equip(scheduler).run());
+    }
+
     fn schedule(&mut self, client: Client) {
         let scheduler = Scheduler::new(client, Config::default(), self.clock.clone());
         let scheduler = scheduler.unwrap().recorder(Arc::clone(&self.counts) as _);
