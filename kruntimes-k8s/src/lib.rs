@@ -10,6 +10,7 @@ pub mod cache;
 pub mod clock;
 pub mod crd_files;
 pub mod definitions;
+pub mod lease;
 pub mod patch;
 pub mod queue;
 pub mod runtime;

@@ -5,6 +5,8 @@ mod cache;
 #[cfg(test)]
 mod definitions;
 #[cfg(test)]
+mod lease;
+#[cfg(test)]
 mod mortal;
 #[cfg(test)]
 mod real;
