@@ -6,18 +6,25 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use kruntimes_core::duration::Duration;
+use kruntimes_k8s::clock::Clock;
+use kruntimes_k8s::lease;
 use kruntimes_k8s::scheduler::Config;
 use tracing_subscriber::EnvFilter;
+
+/// Name of the Lease, unless another one is given.
+const LEASE: &str = "kruntimes-scheduler.kruntimes.com";
 
 const EXAMPLES: &str = "\
 Examples:
   scheduler                                  serve every namespace of the current cluster
   scheduler --namespace ci                   serve one namespace
   scheduler --heartbeat-staleness 30s        tolerate slow heartbeats
+  scheduler --leader-elect                   one of several replicas
   RUST_LOG=kruntimes_k8s=debug scheduler     say more
 
 The cluster is taken from KUBECONFIG, ~/.kube/config, or the Pod's own service
-account, in this order. Run exactly one scheduler per cluster.";
+account, in this order. Run one scheduler per cluster, or several with
+--leader-elect: then one of them works at a time.";
 
 /// Places kruntimes Runs onto warm Runtime Pods.
 #[derive(Debug, Parser)]
@@ -31,12 +38,35 @@ pub(crate) struct Args {
     #[arg(long, default_value = "15s", value_name = "DURATION")]
     heartbeat_staleness: Duration,
 
+    /// Work only while holding a Lease, so that several replicas can run
+    #[arg(long)]
+    leader_elect: bool,
+
+    /// Namespace of the Lease; that of the service account or the kubeconfig when absent
+    #[arg(long, value_name = "NAME", requires = "leader_elect")]
+    leader_elect_namespace: Option<String>,
+
+    /// Name of the Lease
+    #[arg(long, default_value = LEASE, value_name = "NAME")]
+    leader_elect_name: String,
+
     /// Status writes in flight at once
     #[arg(long, default_value_t = 8, value_name = "COUNT", value_parser = workers)]
     workers: usize,
 }
 
 impl Args {
+    /// Returns which Lease to hold, if one is asked for; `default` is the namespace of the client.
+    pub(crate) fn lease(&self, default: &str, clock: &Clock) -> Option<lease::Config> {
+        let namespace = self.leader_elect_namespace.as_deref().unwrap_or(default);
+        let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "scheduler".to_owned());
+        // Two processes of one host do not start in the same nanosecond with the same number.
+        let start = clock.now().as_nanosecond();
+        let identity = format!("{host}_{}_{start:x}", std::process::id());
+        self.leader_elect
+            .then(|| lease::Config::new(namespace, &self.leader_elect_name, identity))
+    }
+
     pub(crate) fn into_config(self) -> Config {
         Config {
             namespace: self.namespace,
@@ -112,6 +142,21 @@ mod tests {
         assert_eq!(config.workers, 2);
         let defaults = Args::parse_from(["scheduler"]).into_config();
         assert_eq!(defaults.heartbeat_staleness, Duration::from_secs(15));
+    }
+
+    #[test]
+    fn c_103_a_lease_is_held_only_on_request() {
+        let clock = Clock::system();
+        let lease = |line: &str| Args::parse_from(line.split(' ')).lease("home", &clock);
+        assert_eq!(lease("scheduler"), None);
+        let held = lease("scheduler --leader-elect").unwrap();
+        assert_eq!(
+            (held.namespace.as_str(), held.name.as_str()),
+            ("home", LEASE)
+        );
+        let named = "scheduler --leader-elect --leader-elect-namespace ns --leader-elect-name l";
+        let held = lease(named).unwrap();
+        assert_eq!((held.namespace.as_str(), held.name.as_str()), ("ns", "l"));
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! [`status`] holds the status writes as functions.
 //!
 //! **Invariant:** exactly one planner is active per cluster (S-124). Leader
-//! election is not part of this module yet: run one replica.
+//! election is up to the caller: run it inside [`crate::lease::lead`].
 //!
 //! **Invariant:** nothing outlives the future of [`run`]. Dropping it stops
 //! every watch and worker; a place that was reserved and not yet written down
