@@ -1,8 +1,9 @@
 //! Copies of a directory with a flipped bit or a missing end.
 
-use std::{fs, panic::catch_unwind, path::Path};
+use std::{fs, panic::catch_unwind, path::Path, sync::Arc};
 
-use kruntimes_apiserver::{ApiServer, BuildError, StoreError};
+use jiff::Timestamp;
+use kruntimes_apiserver::{ApiServer, BuildError, Clock, SeededIds, StoreError};
 use serde_json::Value;
 
 use crate::{dice::Dice, writer::causes};
@@ -84,8 +85,21 @@ fn acknowledged(directory: &Path) -> u64 {
     u64::from_le_bytes(version)
 }
 
+/// A clock that stands still.
+struct Still;
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        Timestamp::UNIX_EPOCH
+    }
+}
+
+/// Reads everything; what a server killed at birth still has to make, each opening makes alike.
 fn content(directory: &Path) -> Result<(u64, Vec<Value>), StoreError> {
-    match ApiServer::builder().data_dir(directory).build() {
+    let builder = ApiServer::builder()
+        .ids(Arc::new(SeededIds::new(1)))
+        .clock(Arc::new(Still));
+    match builder.data_dir(directory).build() {
         Ok(server) => Ok((server.resource_version(), server.dump())),
         Err(BuildError::Store(error)) => Err(error),
         Err(other) => unreachable!("there are no definitions to refuse: {other}"),
