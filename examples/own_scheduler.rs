@@ -94,7 +94,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Schedules one Run onto one of three Pods of an API service in this process.
-#[expect(clippy::print_stdout, reason = "the example shows its result")]
 async fn demo() -> Result<(), Box<dyn Error>> {
     let mut builder = ApiServer::builder();
     for definition in crd::all() {
