@@ -38,8 +38,9 @@ use self::{
 };
 use crate::object::Object;
 
-/// Memory of the library for pages. All objects are in memory already, so little is enough.
-const CACHE_BYTES: usize = 32 * 1024 * 1024;
+/// Memory of the library for pages. All objects are in memory already, so little is enough; more does not make
+/// the opening faster.
+const CACHE_BYTES: usize = 8 * 1024 * 1024;
 
 /// What a shelf holds.
 #[derive(Clone, Debug)]
