@@ -1,4 +1,4 @@
-//! The API server under load, in memory and on disk, and its return after a kill.
+//! The API server under load, in memory, on disk and over HTTPS, and its return after a kill.
 //!
 //! `cargo bench -p kruntimes-benches --bench store` prints, for objects of about 1.5 KB: requests per second with 64
 //! callers, latency with one, fan-out to 50 watchers, the memory an object takes, and how long a server takes to come
@@ -17,8 +17,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kruntimes_apiserver::ApiServer;
+use kruntimes_apiserver::{
+    ApiServer,
+    listen::{ListenOptions, Listener},
+};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
 use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
 
 use self::load::Figures;
 
@@ -69,12 +77,34 @@ fn round(runtime: &Runtime, directory: Option<&Path>, figures: &mut Figures) {
     });
 }
 
+/// The same over HTTPS and the loopback device, as kubectl and client libraries come in.
+fn round_over_loopback(runtime: &Runtime, directory: &Path, figures: &mut Figures) {
+    runtime.block_on(async {
+        let server = a_server(None);
+        let options = ListenOptions::new(directory.join("listener"));
+        let listener = Listener::bind(&server, options).await.expect("it listens");
+        let client = client(listener.kubeconfig()).await;
+        let shutdown = CancellationToken::new();
+        let serving = tokio::spawn(listener.run(shutdown.clone()));
+        load::measure(&client, figures).await;
+        shutdown.cancel();
+        serving.await.expect("the listener ends in order");
+    });
+}
+
+async fn client(kubeconfig: &Path) -> Client {
+    let read = Kubeconfig::read_from(kubeconfig).expect("the listener wrote it");
+    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
+    Client::try_from(config.expect("the kubeconfig is complete")).expect("a client can be built")
+}
+
 fn main() {
     if restart::is_child() {
         return;
     }
     let runtime = Runtime::new().expect("a runtime can be built");
     let (mut memory, mut disk) = (Figures::default(), Figures::default());
+    let mut loopback = Figures::default();
     let mut floors = Vec::new();
     for _ in 0..ROUNDS {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
@@ -82,10 +112,12 @@ fn main() {
         floors.extend(floor(directory.path()));
         round(&runtime, Some(&directory.path().join("data")), &mut disk);
         floors.extend(floor(directory.path()));
+        round_over_loopback(&runtime, directory.path(), &mut loopback);
     }
     let (p50, p99) = spread(floors);
     println!("floor F, 4 KiB append + fdatasync     p50 {p50:?}  p99 {p99:?}");
     memory.print("in memory");
     disk.print("on disk");
+    loopback.print("loopback");
     restart::measure();
 }
