@@ -268,7 +268,19 @@ impl Group {
     }
 
     /// Finds all descendants of the leader except itself.
+    ///
+    /// A process whose parent ends while they are being looked for changes its place, and can be in neither when each
+    /// is looked at; so nothing is not believed at once.
     fn members(&self) -> Vec<Stat> {
+        let members = self.look();
+        if members.is_empty() {
+            self.look()
+        } else {
+            members
+        }
+    }
+
+    fn look(&self) -> Vec<Stat> {
         let leader = self.leader.as_raw_pid();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let mut members = reaper::strangers();

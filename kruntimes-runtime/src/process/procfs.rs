@@ -98,9 +98,24 @@ pub(super) fn has_variable_from(pid: i32, start: &str) -> bool {
     variables(pid, |found| found.starts_with(start.as_bytes()))
 }
 
+/// How often an environment that shows nothing is read again.
+const READ_AGAIN: usize = 200;
+
+/// In the middle of `exec` a process shows no environment for a moment, so nothing is not believed at once.
 fn variables(pid: i32, wanted: impl Fn(&[u8]) -> bool) -> bool {
-    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(wanted)
+    for _ in 0..READ_AGAIN {
+        let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else {
+            return false;
+        };
+        if !environment.is_empty() {
+            return environment.split(|byte| *byte == 0).any(wanted);
+        }
+        if Stat::read(pid).is_none_or(|stat| stat.zombie) {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    false
 }
 
 #[cfg(test)]
