@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, getsid, set_child_subreaper, waitid};
+use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, set_child_subreaper, waitid};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::procfs::{Stat, children};
@@ -125,7 +125,9 @@ fn collect(member: Stat, options: WaitIdOptions) {
 }
 
 fn sweep() {
-    let ours = getsid(None).map(Pid::as_raw_pid).unwrap_or_default();
+    // Zero when the session's leader is outside our PID namespace, as for a process that a container
+    // runtime put into a running container; a `Pid` cannot be zero.
+    let ours = Stat::read(getpid().as_raw_pid()).map_or(0, |own| own.session);
     let owns_all = OWNS_ALL.load(Ordering::Relaxed);
     let _alone = BIRTHS.write().unwrap_or_else(PoisonError::into_inner);
     for child in strangers() {

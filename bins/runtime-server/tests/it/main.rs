@@ -24,8 +24,11 @@ async fn output(args: &[&str]) -> (Output, String) {
     (output, String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Starts the server and waits until it says where it serves.
-async fn serving(dir: &Path) -> (Child, impl RuntimeClient + use<>) {
+/// Starts the server and waits until it says where it serves; none when the wrapper around it refuses.
+async fn serving_under(
+    wrapper: &[&str],
+    dir: &Path,
+) -> Option<(Child, impl RuntimeClient + use<>)> {
     let socket = dir.join("server.sock");
     let (socket, work) = (socket.to_string_lossy(), dir.to_string_lossy());
     let flags = [
@@ -38,20 +41,29 @@ async fn serving(dir: &Path) -> (Child, impl RuntimeClient + use<>) {
         "--termination-grace",
         "100ms",
     ];
+    let words = [wrapper, &[env!("CARGO_BIN_EXE_runtime-server")], &flags].concat();
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).kill_on_drop(true);
+    command.stdin(Stdio::null()).stderr(Stdio::piped());
     // A supervisor may start it with everything blocked, and the mask is inherited.
     let mask = SigSet::all()
         .thread_swap_mask(SigmaskHow::SIG_BLOCK)
         .expect("mask");
-    let child = binary(&flags).stderr(Stdio::piped()).spawn();
+    let child = command.spawn();
     mask.thread_set_mask().expect("mask");
     let mut child = child.expect("starts");
     let mut log = BufReader::new(child.stderr.take().expect("stderr")).lines();
     while let Some(line) = log.next_line().await.expect("log") {
         if line.contains("serving") {
-            break;
+            let client = connect(&format!("unix:{socket}")).expect("endpoint");
+            return Some((child, client));
         }
     }
-    (child, connect(&format!("unix:{socket}")).expect("endpoint"))
+    None
+}
+
+async fn serving(dir: &Path) -> (Child, impl RuntimeClient + use<>) {
+    serving_under(&[], dir).await.expect("serves")
 }
 
 /// Runs a command until it has printed `ready` or ended; returns what it printed.
@@ -77,10 +89,18 @@ async fn run(client: &impl RuntimeClient, dir: &Path, script: &str) -> String {
     }
 }
 
+/// Ends the server as a kubelet does, so that nothing it runs is left behind.
+async fn stop(mut server: Child) {
+    let pid = Pid::from_raw(i32::try_from(server.id().unwrap()).unwrap()).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    let end = tokio::time::timeout(Duration::from_secs(5), server.wait()).await;
+    assert!(end.unwrap().unwrap().success());
+}
+
 #[tokio::test]
 async fn n_227_sigterm_ends_the_server_and_everything_it_runs() {
     let dir = tempfile::tempdir().unwrap();
-    let (mut server, client) = serving(dir.path()).await;
+    let (server, client) = serving(dir.path()).await;
     let printed = run(
         &client,
         dir.path(),
@@ -89,10 +109,7 @@ async fn n_227_sigterm_ends_the_server_and_everything_it_runs() {
     .await;
     let program = printed.lines().next().unwrap();
     assert!(Path::new("/proc").join(program).exists());
-    let pid = Pid::from_raw(i32::try_from(server.id().unwrap()).unwrap()).unwrap();
-    kill_process(pid, Signal::TERM).unwrap();
-    let end = tokio::time::timeout(Duration::from_secs(5), server.wait()).await;
-    assert!(end.unwrap().unwrap().success());
+    stop(server).await;
     assert!(!Path::new("/proc").join(program).exists());
     assert!(!dir.path().join("server.sock").exists());
 }
@@ -100,7 +117,7 @@ async fn n_227_sigterm_ends_the_server_and_everything_it_runs() {
 #[tokio::test]
 async fn orphans_are_reaped_while_their_execution_goes_on() {
     let dir = tempfile::tempdir().unwrap();
-    let (_server, client) = serving(dir.path()).await;
+    let (server, client) = serving(dir.path()).await;
     // Job control gives the orphan a group of its own in the server's session.
     let script =
         "set -m; (sleep 300 & echo $!) > orphan; set +m; cat orphan; echo ready; sleep 300";
@@ -122,6 +139,32 @@ async fn orphans_are_reaped_while_their_execution_goes_on() {
         .await
         .expect("the orphan is reaped");
     assert!(!client.status("a").await.unwrap().state.is_final());
+    stop(server).await;
+}
+
+/// A process that was put into a running container has a session leader it cannot see: session 0.
+#[tokio::test]
+async fn orphans_are_reaped_by_a_server_whose_session_is_elsewhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let namespace = [
+        "unshare",
+        "--map-root-user",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        "--kill-child",
+    ];
+    let Some((_server, client)) = serving_under(&namespace, dir.path()).await else {
+        eprintln!("not tried: this machine gives us no PID namespace");
+        return;
+    };
+    let script = "cut -d' ' -f6 /proc/$PPID/stat
+        set -m; (sleep 300 & echo $! > orphan); set +m
+        read -r orphan < orphan; kill -KILL \"$orphan\"
+        while [ -e \"/proc/$orphan\" ]; do :; done; echo ready";
+    let printed = tokio::time::timeout(Duration::from_secs(20), run(&client, dir.path(), script));
+    let printed = printed.await.expect("the orphan is reaped");
+    assert_eq!(printed, "0\nready\n");
 }
 
 #[tokio::test]
