@@ -9,9 +9,7 @@ use super::process::Process;
 use super::{Error, say};
 use crate::root;
 
-/// Packages with tests that a real control plane can be given to.
-const PACKAGES: [&str; 3] = ["kruntimes-apiserver", "kruntimes-k8s", "kruntimes-embedded"];
-/// Module of those tests in the integration binary of each package.
+/// Module with tests that a real control plane can be given to, in the integration binary of a package.
 const MODULE: &str = "real::";
 /// Variable in which they find the kubeconfig.
 const KUBECONFIG: &str = "KRUNTIMES_E2E_KUBECONFIG";
@@ -62,13 +60,13 @@ async fn finished(cargo: &mut Command) -> Result<(), Error> {
     }
 }
 
-/// `cargo test` of the packages, with more words.
+/// `cargo test` of the integration binaries, with more words.
+///
+/// Of the whole workspace, though few packages have such tests: with a part of it cargo would choose other
+/// features for what they depend on, and compile all of that a second time.
 fn cargo(more: &[&str]) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["test", "--locked", "--test", "it"]);
-    for package in PACKAGES {
-        cargo.args(["-p", package]);
-    }
+    cargo.args(["test", "--workspace", "--locked", "--test", "it"]);
     cargo.args(more).current_dir(root::path());
     cargo
 }
