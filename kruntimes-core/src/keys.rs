@@ -24,6 +24,8 @@ pub const FINALIZER_ARTIFACT: &str = "kruntimes.io/artifact-cleanup";
 pub const FINALIZER_FUNCTION: &str = "kruntimes.io/function-cleanup";
 /// Finalizer of session Runs.
 pub const FINALIZER_REGISTRATION: &str = "kruntimes.io/registration-cleanup";
+/// Finalizer of PersistentWorkspaces whose directory exists, or may.
+pub const FINALIZER_WORKSPACE: &str = "kruntimes.io/persistent-workspace-cleanup";
 /// Pod condition refreshed by runtimed.
 pub const POD_RUNTIMED_READY: &str = "kruntimes.io/RuntimedReady";
 /// The one legal topology key of affinity terms.

@@ -1,23 +1,28 @@
-//! The only directories runtimed touches: one per Run, below the workspace root (node, section 6).
+//! The only directories runtimed touches, below the workspace root (node, section 6).
 
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
-
+use crate::folder::Folder;
 use crate::plan::SCRIPT;
+use crate::tool_cache;
 
 /// Mode of a Run's directory: the group shares it with the Runtime container (N-39).
 const SHARED: u32 = 0o2770;
-/// Mode of a private `TMPDIR` (N-69).
+/// Mode of private `HOME` and `TMPDIR` directories (N-69).
 const PRIVATE: u32 = 0o700;
-/// Mode of the tool cache, which all users of the Pod share (N-261).
-const OPEN: u32 = 0o777;
+/// Mode of the directory a task leaves its artifacts in (N-39).
+const STAGING: u32 = 0o750;
 /// Entries up to which a directory is removed on the spot.
 const FEW: usize = 16;
+/// Directory below the root that holds the PersistentWorkspaces.
+const PERSISTENT: &str = "persistent";
+/// Way from a workspace to the private directories of its Runs.
+const PRIVATE_WAY: [&str; 2] = [".kruntimes", "runs"];
+/// Directory of a Run that holds its checkout.
+const REPO: &str = "repo";
 
 /// The workspace root of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,22 +30,38 @@ pub struct NodeDirs {
     workspace: PathBuf,
 }
 
-/// A Run UID that is no single path component (N-40).
+/// A Run UID or workspace name that is no single path component (N-40, N-259).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("run UID {} is not a safe file name", kruntimes_core::message::quoted(.0))]
-pub(crate) struct UnsafeUid(String);
+#[error("{what} {} is not a safe file name", kruntimes_core::message::quoted(.value))]
+pub(crate) struct UnsafeName {
+    what: &'static str,
+    value: String,
+}
 
-/// The directory of one Run.
+/// Where one Run has its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RunDir {
-    path: PathBuf,
-    tool_cache: PathBuf,
+    root: PathBuf,
+    uid: String,
+    /// The PersistentWorkspace it works in.
+    workspace: Option<String>,
 }
 
 impl Default for NodeDirs {
     fn default() -> Self {
         Self::new("/workspace")
     }
+}
+
+fn safe(what: &'static str, value: &str) -> Result<String, UnsafeName> {
+    let one = !matches!(value, "" | "." | "..") && !value.contains(['/', '\\', '\0']);
+    if one {
+        return Ok(value.to_owned());
+    }
+    Err(UnsafeName {
+        what,
+        value: value.to_owned(),
+    })
 }
 
 impl NodeDirs {
@@ -56,45 +77,67 @@ impl NodeDirs {
         &self.workspace
     }
 
-    fn tool_cache(&self) -> PathBuf {
-        self.workspace.join(".kruntimes").join("tool-cache")
-    }
-
-    /// Names the directory of a Run.
-    pub(crate) fn run(&self, uid: &str) -> Result<RunDir, UnsafeUid> {
-        if uid.is_empty() || uid == "." || uid == ".." || uid.contains(['/', '\\', '\0']) {
-            return Err(UnsafeUid(uid.to_owned()));
-        }
+    /// Names the places of a Run, which may work in a PersistentWorkspace (section 6.1).
+    pub(crate) fn run(&self, uid: &str, workspace: Option<&str>) -> Result<RunDir, UnsafeName> {
         Ok(RunDir {
-            path: self.workspace.join(uid),
-            tool_cache: self.tool_cache(),
+            root: self.workspace.clone(),
+            uid: safe("run UID", uid)?,
+            workspace: workspace
+                .map(|name| safe("workspace name", name))
+                .transpose()?,
         })
     }
 
     /// Makes what all Runs share.
     pub(crate) fn make_shared(&self) -> io::Result<()> {
-        fs::create_dir_all(self.tool_cache())?;
-        chmod(&self.tool_cache(), OPEN)
+        fs::create_dir_all(&self.workspace)?;
+        tool_cache::install(&Folder::open(&self.workspace)?)
+    }
+
+    /// Removes a PersistentWorkspace with everything in it, following no link (N-257, N-259).
+    pub(crate) fn remove_workspace(&self, name: &str) -> io::Result<()> {
+        let name = safe("workspace name", name)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        match Folder::open(&self.workspace).and_then(|root| root.enter(PERSISTENT)) {
+            Ok(all) => all.remove(name),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Removes the directories of Runs that are not in `keep`, and leaves everything else (N-127).
     pub(crate) fn sweep(&self, keep: &BTreeSet<String>) {
-        let entries = match fs::read_dir(&self.workspace) {
-            Ok(entries) => entries,
+        let root = match Folder::open(&self.workspace) {
+            Ok(root) => root,
             Err(error) => {
                 tracing::warn!(path = %self.workspace.display(), %error, "workspace cannot be read");
                 return;
             }
         };
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let orphan = name
-                .to_str()
-                .is_some_and(|name| has_uid_form(name) && !keep.contains(name));
-            if orphan && let Err(error) = remove_any(&entry.path()) {
-                let path = entry.path();
-                tracing::warn!(path = %path.display(), %error, "directory of a former run stays");
+        sweep_in(&root, &self.workspace, keep);
+        let Ok(all) = root.enter(PERSISTENT) else {
+            return;
+        };
+        for name in all.names().unwrap_or_default() {
+            let way: PathBuf = [name.as_os_str()]
+                .into_iter()
+                .chain(PRIVATE_WAY.map(AsRef::as_ref))
+                .collect();
+            if let Ok(runs) = all.walk(&way) {
+                sweep_in(&runs, &self.workspace.join(PERSISTENT).join(way), keep);
             }
+        }
+    }
+}
+
+fn sweep_in(at: &Folder, path: &Path, keep: &BTreeSet<String>) {
+    for name in at.names().unwrap_or_default() {
+        let orphan = name
+            .to_str()
+            .is_some_and(|name| has_uid_form(name) && !keep.contains(name));
+        if orphan && let Err(error) = at.remove(&name) {
+            let path = path.join(&name);
+            tracing::warn!(path = %path.display(), %error, "directory of a former run stays");
         }
     }
 }
@@ -107,123 +150,168 @@ fn has_uid_form(name: &str) -> bool {
 }
 
 impl RunDir {
-    /// Working directory of the process.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+    /// Directory that no other Run shares.
+    pub(crate) fn path(&self) -> PathBuf {
+        match self.home() {
+            Some(workspace) => workspace.join(self.private_way()),
+            None => self.root.join(&self.uid),
+        }
+    }
+
+    /// Way from the workspace to the private directory.
+    fn private_way(&self) -> PathBuf {
+        let parts = PRIVATE_WAY.into_iter().chain([self.uid.as_str()]);
+        parts.collect()
+    }
+
+    /// Root of the PersistentWorkspace, if there is one.
+    fn home(&self) -> Option<PathBuf> {
+        let name = self.workspace.as_ref()?;
+        Some(self.root.join(PERSISTENT).join(name))
+    }
+
+    /// Working directory of the process (section 6.1).
+    pub(crate) fn work(&self, git: bool) -> PathBuf {
+        match self.home() {
+            Some(workspace) => workspace,
+            None if git => self.repo(),
+            None => self.path(),
+        }
+    }
+
+    /// Way from the working directory to where the source lies; empty when that is the same.
+    pub(crate) fn source_way(&self, git: bool, inline: bool) -> PathBuf {
+        match (&self.workspace, git, inline) {
+            (None, _, _) | (Some(_), false, false) => PathBuf::new(),
+            (Some(_), false, true) => self.private_way(),
+            (Some(_), true, _) => self.private_way().join(REPO),
+        }
+    }
+
+    /// Checkout of a git source.
+    pub(crate) fn repo(&self) -> PathBuf {
+        self.path().join(REPO)
     }
 
     /// File the task writes its outputs to (N-38).
     pub(crate) fn outputs(&self) -> PathBuf {
-        self.path.join("outputs")
+        self.path().join("outputs")
     }
 
-    /// Private directory for temporary files.
+    /// Private `HOME`; only in a PersistentWorkspace (N-69).
+    pub(crate) fn private_home(&self) -> Option<PathBuf> {
+        Some(self.home()?.join(".home"))
+    }
+
+    /// Private directory for temporary files (N-69).
     pub(crate) fn tmp(&self) -> PathBuf {
-        self.path.join(".tmp")
+        self.home().unwrap_or_else(|| self.path()).join(".tmp")
     }
 
     /// Directory all Runs of the Pod share.
-    pub(crate) fn tool_cache(&self) -> &Path {
-        &self.tool_cache
+    pub(crate) fn tool_cache(&self) -> PathBuf {
+        tool_cache::path(&self.root)
     }
 
-    /// Makes an empty directory and writes the script, if any; whatever was there is removed (N-37, N-42).
+    /// Opens the directory that holds the private one.
+    fn parent(&self) -> io::Result<Folder> {
+        let root = Folder::open(&self.root)?;
+        match &self.workspace {
+            None => Ok(root),
+            Some(name) => {
+                let way: PathBuf = [PERSISTENT, name].into_iter().chain(PRIVATE_WAY).collect();
+                root.walk(&way)
+            }
+        }
+    }
+
+    /// Opens the private directory.
+    pub(crate) fn open(&self) -> io::Result<Folder> {
+        self.parent()?.enter(&self.uid)
+    }
+
+    /// Makes the directory that holds the private one, and the workspace around it.
+    fn make_parent(&self) -> io::Result<Folder> {
+        fs::create_dir_all(&self.root)?;
+        let root = Folder::open(&self.root)?;
+        let Some(name) = &self.workspace else {
+            return Ok(root);
+        };
+        let workspace = root
+            .make_or_enter(PERSISTENT, SHARED)?
+            .make_or_enter(name, SHARED)?;
+        for private in [".home", ".tmp"] {
+            workspace.make_or_enter(private, PRIVATE)?;
+        }
+        let mut at = workspace;
+        for part in PRIVATE_WAY {
+            at = at.make_or_enter(part, SHARED)?;
+        }
+        Ok(at)
+    }
+
+    /// Makes an empty private directory and writes the script, if any; whatever was there is removed
+    /// (N-37, N-42).
     ///
     /// Blocks for a few file operations of bounded size.
     pub(crate) fn prepare(&self, script: Option<&str>) -> io::Result<()> {
-        if let Some(root) = self.path.parent() {
-            fs::create_dir_all(root)?;
+        let parent = self.make_parent()?;
+        parent.remove(&self.uid)?;
+        let own = parent.make(&self.uid, SHARED)?;
+        if self.workspace.is_none() {
+            own.make(".tmp", PRIVATE)?;
         }
-        remove_any(&self.path)?;
-        DirBuilder::new().mode(0o770).create(&self.path)?;
-        chmod(&self.path, SHARED)?;
-        DirBuilder::new().mode(PRIVATE).create(self.tmp())?;
-        let Some(script) = script else { return Ok(()) };
-        let dir = self.open()?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        let mode = Mode::from_raw_mode(0o644);
-        let fd = rustix::fs::openat(&dir, SCRIPT, flags | OFlags::CLOEXEC, mode)?;
-        // The process mask must not decide what the Runtime container can read.
-        rustix::fs::fchmod(&fd, mode)?;
-        File::from(fd).write_all(script.as_bytes())
+        match script {
+            Some(script) => own.create(SCRIPT, 0o644)?.write_all(script.as_bytes()),
+            None => Ok(()),
+        }
     }
 
-    /// Removes what an earlier attempt reported (N-73).
-    pub(crate) fn reset(&self) -> io::Result<()> {
-        remove_any(&self.outputs())
-    }
-
-    fn open(&self) -> io::Result<rustix::fd::OwnedFd> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(rustix::fs::open(&self.path, flags, Mode::empty())?)
+    /// Removes what an earlier attempt reported, and makes the directory for artifacts if there is a
+    /// store for them (N-73).
+    pub(crate) fn reset(&self, artifacts: bool) -> io::Result<()> {
+        let own = self.open()?;
+        own.remove("outputs")?;
+        own.remove("artifacts")?;
+        if artifacts {
+            own.make("artifacts", STAGING)?;
+        }
+        Ok(())
     }
 
     /// Opens the outputs file for reading. Never blocks and never follows a link (N-132).
     ///
     /// `Ok(None)` when there is none; an error of kind `InvalidInput` when it is no regular file.
     pub(crate) fn open_outputs(&self) -> io::Result<Option<File>> {
-        let no_file =
-            || io::Error::new(io::ErrorKind::InvalidInput, "outputs is not a regular file");
-        let missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
-        let dir = match self.open() {
-            Ok(dir) => dir,
-            Err(error) if missing(&error) => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let kind = match rustix::fs::statat(&dir, "outputs", AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => FileType::from_raw_mode(stat.st_mode),
-            Err(rustix::io::Errno::NOENT) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        if kind != FileType::RegularFile {
-            return Err(no_file());
-        }
-        // The name may have changed its meaning since: open it so that nothing can block or lead away.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = match rustix::fs::openat(&dir, "outputs", flags, Mode::empty()) {
-            Ok(fd) => File::from(fd),
-            Err(rustix::io::Errno::NOENT) => return Ok(None),
-            Err(rustix::io::Errno::LOOP) => return Err(no_file()),
-            Err(error) => return Err(error.into()),
-        };
-        if file.metadata()?.is_file() {
-            Ok(Some(file))
-        } else {
-            Err(no_file())
+        match self.open() {
+            Ok(own) => own.read("outputs"),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
-    /// Removes the directory with everything in it; a failure is logged (N-126).
+    fn remove_now(&self) -> io::Result<()> {
+        match self.parent() {
+            Ok(parent) => parent.remove(&self.uid),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes the private directory with everything in it; a failure is logged (N-126).
     pub(crate) async fn remove(&self) {
-        let removed = if is_small(&self.path) {
-            remove_any(&self.path)
+        let path = self.path();
+        let removed = if is_small(&path) {
+            self.remove_now()
         } else {
-            let path = self.path.clone();
-            tokio::task::spawn_blocking(move || remove_any(&path))
+            let dir = self.clone();
+            tokio::task::spawn_blocking(move || dir.remove_now())
                 .await
                 .unwrap_or_else(|error| Err(io::Error::other(error)))
         };
         if let Err(error) = removed {
-            tracing::warn!(path = %self.path.display(), %error, "directory of a run stays");
+            tracing::warn!(path = %path.display(), %error, "directory of a run stays");
         }
-    }
-}
-
-fn chmod(path: &Path, mode: u32) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::set_permissions(path, fs::Permissions::from_mode(mode))
-}
-
-/// Removes a file, a link or a tree, following nothing; what is not there is removed already.
-fn remove_any(path: &Path) -> io::Result<()> {
-    let removed = match fs::symlink_metadata(path) {
-        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
     }
 }
 
@@ -248,6 +336,8 @@ fn is_small(path: &Path) -> bool {
 mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+    use rustix::fs::{FileType, Mode};
+
     use super::*;
 
     fn dirs() -> (tempfile::TempDir, NodeDirs) {
@@ -264,22 +354,22 @@ mod tests {
     fn n_40_a_uid_is_one_path_component() {
         let dirs = NodeDirs::default();
         for uid in ["", ".", "..", "a/b", "../x", "a\0", "a\\b"] {
-            assert!(dirs.run(uid).is_err(), "{uid:?}");
+            assert!(dirs.run(uid, None).is_err(), "{uid:?}");
         }
-        let dir = dirs.run("u-1").unwrap();
+        let dir = dirs.run("u-1", None).unwrap();
         assert_eq!(dir.path(), Path::new("/workspace/u-1"));
     }
 
     #[test]
     fn n_37_n_42_preparation_starts_from_nothing() {
         let (_temp, dirs) = dirs();
-        let dir = dirs.run("u").unwrap();
+        let dir = dirs.run("u", None).unwrap();
         for text in ["first", ""] {
             dir.prepare(Some(text)).unwrap();
             let script = dir.path().join("script");
             assert_eq!(fs::read_to_string(&script).unwrap(), text, "N-46");
             assert_eq!(mode(&script), 0o644);
-            assert_eq!(mode(dir.path()), 0o770);
+            assert_eq!(mode(&dir.path()), 0o770);
             assert_eq!(mode(&dir.tmp()), 0o700, "N-69");
             fs::write(dir.path().join("left"), "x").unwrap();
         }
@@ -298,7 +388,7 @@ mod tests {
         fs::create_dir(&outside).unwrap();
         fs::create_dir(dirs.workspace()).unwrap();
         symlink(&outside, dirs.workspace().join("u")).unwrap();
-        let dir = dirs.run("u").unwrap();
+        let dir = dirs.run("u", None).unwrap();
         dir.prepare(Some("x")).unwrap();
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
         assert!(dir.path().join("script").is_file());
@@ -307,7 +397,7 @@ mod tests {
     #[test]
     fn n_132_only_a_regular_outputs_file_is_read() {
         let (temp, dirs) = dirs();
-        let dir = dirs.run("u").unwrap();
+        let dir = dirs.run("u", None).unwrap();
         assert!(dir.open_outputs().unwrap().is_none(), "no directory");
         dir.prepare(None).unwrap();
         assert!(dir.open_outputs().unwrap().is_none(), "no file");
@@ -329,12 +419,12 @@ mod tests {
                 )?)
             },
         ] {
-            dir.reset().unwrap();
+            dir.reset(false).unwrap();
             make(&dir.outputs()).unwrap();
             let error = dir.open_outputs().unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         }
-        dir.reset().unwrap();
+        dir.reset(false).unwrap();
         assert!(secret.exists(), "a link is removed, not what it points to");
     }
 
@@ -360,11 +450,86 @@ mod tests {
     #[tokio::test]
     async fn n_126_removal_takes_everything() {
         let (_temp, dirs) = dirs();
-        let dir = dirs.run("u").unwrap();
+        let dir = dirs.run("u", None).unwrap();
         dir.prepare(Some("x")).unwrap();
         fs::create_dir_all(dir.path().join("a/b/c")).unwrap();
         dir.remove().await;
         assert!(!dir.path().exists());
         dir.remove().await;
+    }
+
+    #[test]
+    fn n_38_n_65_n_69_a_workspace_holds_private_places_of_its_runs() {
+        let (_temp, dirs) = dirs();
+        let dir = dirs.run("u", Some("shared")).unwrap();
+        let root = dirs.workspace().join("persistent/shared");
+        dir.prepare(Some("echo")).unwrap();
+        fs::write(root.join("left"), "x").unwrap();
+        fs::write(root.join(".home/left"), "x").unwrap();
+        dir.reset(true).unwrap();
+        let own = root.join(".kruntimes/runs/u");
+        assert_eq!((dir.path(), dir.work(false)), (own.clone(), root.clone()));
+        let script = dir
+            .work(false)
+            .join(dir.source_way(false, true))
+            .join(SCRIPT);
+        assert_eq!(fs::read_to_string(script).unwrap(), "echo");
+        for (place, want) in [
+            (".home", 0o700),
+            (".tmp", 0o700),
+            (".kruntimes/runs/u", 0o770),
+            (".kruntimes/runs/u/artifacts", 0o750),
+        ] {
+            assert_eq!(mode(&root.join(place)), want, "N-39 {place}");
+        }
+        assert_eq!(dir.outputs(), own.join("outputs"));
+        dir.prepare(None).unwrap();
+        assert!(!own.join("script").exists(), "N-37");
+        dir.remove_now().unwrap();
+        assert!(!own.exists());
+        assert!(
+            root.join("left").exists() && root.join(".home/left").exists(),
+            "N-126"
+        );
+    }
+
+    #[test]
+    fn n_259_links_in_a_workspace_lead_nowhere() {
+        let (temp, dirs) = dirs();
+        let outside = temp.path().join("outside");
+        fs::create_dir_all(outside.join("runs/u")).unwrap();
+        fs::write(outside.join("runs/u/outputs"), "A=1").unwrap();
+        let dir = dirs.run("u", Some("w")).unwrap();
+        dir.prepare(None).unwrap();
+        let root = dirs.workspace().join("persistent/w");
+        fs::remove_dir_all(root.join(".kruntimes")).unwrap();
+        symlink(&outside, root.join(".kruntimes")).unwrap();
+        assert!(dir.prepare(None).is_err());
+        assert!(dir.open_outputs().is_err());
+        assert!(dir.remove_now().is_err());
+        dirs.sweep(&BTreeSet::new());
+        dirs.remove_workspace("w").unwrap();
+        assert!(!root.exists());
+        assert!(outside.join("runs/u/outputs").exists());
+        for name in ["", ".", "..", "a/b", "../outside"] {
+            assert!(dirs.remove_workspace(name).is_err(), "{name:?}");
+            assert!(dirs.run("u", Some(name)).is_err(), "{name:?}");
+        }
+        let all = dirs.workspace().join("persistent");
+        fs::remove_dir(&all).unwrap();
+        symlink(&outside, &all).unwrap();
+        assert!(dirs.remove_workspace("runs").is_err());
+        assert!(outside.join("runs").exists());
+    }
+
+    #[test]
+    fn n_127_private_places_in_workspaces_are_swept_too() {
+        let (_temp, dirs) = dirs();
+        let old = "6f1c2d3e-0000-4000-8000-000000000002";
+        let dir = dirs.run(old, Some("w")).unwrap();
+        dir.prepare(None).unwrap();
+        dirs.sweep(&BTreeSet::new());
+        assert!(!dir.path().exists());
+        assert!(dir.work(false).join(".home").exists());
     }
 }

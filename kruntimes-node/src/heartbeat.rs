@@ -1,5 +1,6 @@
 //! The heartbeat: one condition of the own Pod (node, section 14).
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
@@ -41,6 +42,8 @@ pub(crate) async fn beat(node: &Node, client: Client) {
             match send(node, &api, known.take(), &beat).await {
                 Ok(pod) => {
                     node.set_capacity(pod.annotations().iter());
+                    let leaving = pod.metadata.deletion_timestamp.is_some();
+                    node.leaving.store(leaving, Ordering::Relaxed);
                     known = Some(pod);
                 }
                 Err(error) => tracing::warn!(%error, "heartbeat cannot be sent"),

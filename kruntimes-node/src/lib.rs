@@ -15,6 +15,7 @@
 mod config;
 mod events;
 mod files;
+mod folder;
 mod heartbeat;
 mod logs;
 mod node;
@@ -29,6 +30,8 @@ mod server;
 mod start;
 mod table;
 mod tasks;
+mod tool_cache;
+mod workspace;
 
 pub use config::{Config, ConfigError};
 pub use files::NodeDirs;

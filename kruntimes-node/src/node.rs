@@ -1,5 +1,6 @@
 //! What all parts of one runtimed share.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ use crate::logs::{Line, LogRecord, LogSink, LogStream, RunEnd};
 use crate::server::Server;
 use crate::table::{Entry, Table};
 use crate::tasks::Tasks;
+use crate::workspace::Workspaces;
 
 /// Index of unfinished Runs by assigned Pod.
 pub(crate) const BY_POD: &str = "pod";
@@ -33,6 +35,7 @@ pub(crate) struct Node {
     pub(crate) pod_uid: String,
     pub(crate) api: Api<Run>,
     pub(crate) runs: Cache<Run>,
+    pub(crate) workspaces: Workspaces,
     pub(crate) queue: WorkQueue<ObjectKey>,
     pub(crate) table: Table,
     pub(crate) server: Server,
@@ -43,6 +46,8 @@ pub(crate) struct Node {
     pub(crate) tasks: Tasks,
     /// Capacity the Pod advertises; `runs` is the number of workers (N-31).
     pub(crate) capacity: Mutex<Amounts>,
+    /// The own Pod is about to go.
+    pub(crate) leaving: AtomicBool,
     /// Nothing new is claimed once this is cancelled (N-198).
     pub(crate) draining: CancellationToken,
 }
@@ -197,6 +202,7 @@ pub(crate) fn entry(run: &Run) -> Result<Entry, resources::InvalidRequest> {
     Ok(Entry {
         key: ObjectKey::of(run),
         amounts: resources::request(&run.spec)?,
+        workspace: workspace_of(run),
         exclusive: run.spec.mode.session.is_some(),
         local: life::Local {
             attempt: retry::current_attempt(run.status.as_ref().and_then(|s| s.attempt)),
@@ -204,6 +210,14 @@ pub(crate) fn entry(run: &Run) -> Result<Entry, resources::InvalidRequest> {
         },
         ..Entry::default()
     })
+}
+
+/// Returns the name of the PersistentWorkspace a Run works in.
+pub(crate) fn workspace_of(run: &Run) -> Option<String> {
+    run.spec
+        .workspace
+        .as_ref()
+        .map(|workspace| workspace.name.clone())
 }
 
 /// Returns the phase of a Run; one without status is `Pending`.

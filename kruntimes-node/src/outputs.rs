@@ -69,7 +69,7 @@ mod tests {
     #[tokio::test]
     async fn small_and_large_files_are_read_alike() {
         let temp = tempfile::tempdir().unwrap();
-        let dir = NodeDirs::new(temp.path()).run("u").unwrap();
+        let dir = NodeDirs::new(temp.path()).run("u", None).unwrap();
         dir.prepare(None).unwrap();
         assert_eq!(read(&dir).await, Ok(BTreeMap::new()));
         fs::write(dir.outputs(), "A=1\nB=2").unwrap();
@@ -83,7 +83,7 @@ mod tests {
     #[tokio::test]
     async fn n_131_what_is_refused_has_its_reason() {
         let temp = tempfile::tempdir().unwrap();
-        let dir = NodeDirs::new(temp.path()).run("u").unwrap();
+        let dir = NodeDirs::new(temp.path()).run("u", None).unwrap();
         dir.prepare(None).unwrap();
         fs::write(dir.outputs(), "no equals sign").unwrap();
         assert_eq!(read(&dir).await.unwrap_err().reason, "OutputsInvalid");

@@ -39,6 +39,8 @@ impl<'a> Plan<'a> {
             Some(_) => (SCRIPT.to_owned(), Vec::new()),
             None => (entrypoint(task.entrypoint.as_deref())?, task.args.clone()),
         };
+        // N-65: the process starts in the workspace, wherever its source lies.
+        let entrypoint = text(&dir.source_way(false, inline.is_some()).join(entrypoint));
         let (env, ignored) = environment(&spec.env, dir)?;
         Ok(Self {
             script: inline,
@@ -47,7 +49,7 @@ impl<'a> Plan<'a> {
                 args,
                 env,
                 timeout: None,
-                working_dir: text(dir.path()),
+                working_dir: text(&dir.work(false)),
                 entrypoint,
                 handler: String::new(),
             },
@@ -84,9 +86,6 @@ fn supported(spec: &RunSpec) -> Result<&TaskMode, Failure> {
             return Err(execution(text));
         }
     };
-    if spec.workspace.is_some() {
-        return Err(preparation(&format!("persistent workspaces are {YET}")));
-    }
     match &spec.source {
         Some(Source {
             repo_url: Some(_), ..
@@ -132,7 +131,8 @@ type Environment<'a> = (BTreeMap<String, String>, Vec<&'a str>);
 
 /// Builds the environment: the Run's own entries, then what nobody may override (N-67 to N-70).
 fn environment<'a>(entries: &'a [EnvVar], dir: &RunDir) -> Result<Environment<'a>, Failure> {
-    let mut env = BTreeMap::from([("TMPDIR".to_owned(), text(&dir.tmp()))]);
+    let tmp = ("TMPDIR".to_owned(), text(&dir.tmp()));
+    let mut env = BTreeMap::from([tmp.clone()]);
     let mut ignored = Vec::new();
     for entry in entries {
         let name = entry.name.as_str();
@@ -157,8 +157,11 @@ fn environment<'a>(entries: &'a [EnvVar], dir: &RunDir) -> Result<Environment<'a
         }
         env.insert(name.to_owned(), value);
     }
+    if let Some(home) = dir.private_home() {
+        env.extend([("HOME".to_owned(), text(&home)), tmp]);
+    }
     env.insert("KRUNTIME_OUTPUTS".to_owned(), text(&dir.outputs()));
-    env.insert("KRUNTIME_TOOL_CACHE".to_owned(), text(dir.tool_cache()));
+    env.insert("KRUNTIME_TOOL_CACHE".to_owned(), text(&dir.tool_cache()));
     // There is no artifact store, so a value of this name could only mislead.
     env.remove("KRUNTIME_ARTIFACTS_DIR");
     Ok((env, ignored))
@@ -166,13 +169,13 @@ fn environment<'a>(entries: &'a [EnvVar], dir: &RunDir) -> Result<Environment<'a
 
 #[cfg(test)]
 mod tests {
-    use kruntimes_core::api::{FunctionMode, Mode, SessionMode, WorkspaceRef};
+    use kruntimes_core::api::{FunctionMode, Mode, SessionMode};
 
     use super::*;
     use crate::files::NodeDirs;
 
     fn dir() -> RunDir {
-        NodeDirs::new("/workspace").run("u-1").unwrap()
+        NodeDirs::new("/workspace").run("u-1", None).unwrap()
     }
 
     fn task(entrypoint: Option<&str>, args: &[&str]) -> RunSpec {
@@ -304,6 +307,38 @@ mod tests {
     }
 
     #[test]
+    fn n_65_n_67_n_69_in_a_workspace_the_process_starts_at_its_root() {
+        let dir = NodeDirs::new("/workspace").run("u-1", Some("w")).unwrap();
+        let var = |name: &str| EnvVar {
+            name: name.into(),
+            value: Some("mine".into()),
+            value_from: None,
+        };
+        let spec = RunSpec {
+            source: Some(inline("echo hi")),
+            env: vec![var("HOME"), var("TMPDIR")],
+            ..task(None, &[])
+        };
+        let request = Plan::of(&spec, "u-1", &dir).unwrap().request;
+        assert_eq!(request.working_dir, "/workspace/persistent/w");
+        assert_eq!(request.entrypoint, ".kruntimes/runs/u-1/script");
+        for (name, want) in [
+            ("HOME", "/workspace/persistent/w/.home"),
+            ("TMPDIR", "/workspace/persistent/w/.tmp"),
+            (
+                "KRUNTIME_OUTPUTS",
+                "/workspace/persistent/w/.kruntimes/runs/u-1/outputs",
+            ),
+            ("KRUNTIME_TOOL_CACHE", "/workspace/.kruntimes/tool-cache"),
+        ] {
+            assert_eq!(request.env[name], want);
+        }
+        let plain = task(Some("a/b.sh"), &[]);
+        let request = Plan::of(&plain, "u-1", &dir).unwrap().request;
+        assert_eq!(request.entrypoint, "a/b.sh");
+    }
+
+    #[test]
     fn what_cannot_be_done_is_refused_by_reason() {
         let mode = |function, session| Mode {
             task: None,
@@ -333,13 +368,6 @@ mod tests {
             (
                 RunSpec {
                     source: Some(git),
-                    ..task(None, &[])
-                },
-                "PrepareSource",
-            ),
-            (
-                RunSpec {
-                    workspace: Some(WorkspaceRef::default()),
                     ..task(None, &[])
                 },
                 "PrepareSource",

@@ -287,7 +287,8 @@ impl Turn<'_> {
 
     /// Reads what a successful task left behind and writes its end (N-96).
     async fn collect(&mut self) -> Next {
-        let read = match self.node.files.run(&self.uid) {
+        let workspace = node::workspace_of(&self.run);
+        let read = match self.node.files.run(&self.uid, workspace.as_deref()) {
             Ok(dir) => outputs::read(&dir).await,
             Err(_) => Ok(std::collections::BTreeMap::new()),
         };

@@ -106,6 +106,7 @@ pub(crate) fn entry(run: &Run) -> Entry {
             tracing::warn!(run = %run.name_any(), %error, "held without capacity");
             Entry {
                 key: ObjectKey::of(run),
+                workspace: node::workspace_of(run),
                 local,
                 ..Entry::default()
             }

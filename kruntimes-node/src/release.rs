@@ -49,10 +49,12 @@ async fn release(node: &Node, uid: &str, run: Option<Arc<Run>>, stop: bool) {
         node.tell_end(run, uid);
     }
     forget(node, uid, || true).await;
-    if let Ok(dir) = node.files.run(uid) {
+    let workspace = node.table.update(uid, |entry| entry.workspace.clone());
+    if let Ok(dir) = node.files.run(uid, workspace.flatten().as_deref()) {
         dir.remove().await;
     }
     node.table.remove(uid);
+    node.workspaces.look();
     node.wake_waiting();
 }
 

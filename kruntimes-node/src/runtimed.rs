@@ -1,5 +1,6 @@
 //! The component itself: what runs at once and how it ends.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -24,7 +25,8 @@ use crate::node::{Node, run_cache};
 use crate::server::Server;
 use crate::table::Table;
 use crate::tasks::Tasks;
-use crate::{heartbeat, push, reconcile, recovery};
+use crate::workspace::Workspaces;
+use crate::{heartbeat, push, reconcile, recovery, workspace};
 
 /// How long a shutdown waits for work that is about to end (N-198).
 const DRAIN: Duration = Duration::from_secs(20);
@@ -76,11 +78,13 @@ impl Runtimed {
         let (pod_uid, pod) = self.learn_pod().await;
         let (tasks, owner) = Tasks::new();
         let (events, outbox) = Events::new(&self.config.pod_name);
+        let namespace = self.config.namespace.clone();
         let node = Arc::new(Node {
             api: Api::namespaced(self.client.clone(), &self.config.namespace),
             config: self.config,
             pod_uid,
             runs: run_cache(),
+            workspaces: Workspaces::new(self.client.clone(), &namespace),
             queue: WorkQueue::new(),
             table: Table::new(),
             server: Server::new(self.runtime),
@@ -90,6 +94,7 @@ impl Runtimed {
             clock: self.clock,
             tasks,
             capacity: Mutex::new(Amounts::new()),
+            leaving: AtomicBool::new(false),
             draining: self.shutdown.clone(),
         });
         node.set_capacity(pod.iter().flat_map(ResourceExt::annotations));
@@ -102,13 +107,13 @@ impl Runtimed {
                 push::follow(&node),
             );
         };
-        let namespace = node.config.namespace.clone();
         tokio::select! {
             // In a fixed order, so that equal runs stay equal.
             biased;
             () = drain(&node) => {}
             () = work => {}
             () = follow_runs(&node, self.client.clone()) => {}
+            () = workspace::tend(&node, self.client.clone()) => {}
             () = heartbeat::beat(&node, self.client.clone()) => {}
             () = outbox.deliver(self.client.clone(), &namespace) => {}
         }
@@ -153,6 +158,11 @@ async fn follow_runs(node: &Node, client: Client) {
 }
 
 fn on_change(node: &Node, change: &Change<Run>) {
+    if let Change::Applied { new: run, .. } | Change::Deleted(run) = change
+        && run.spec.workspace.is_some()
+    {
+        node.workspaces.look();
+    }
     let concerns =
         |run: &Run, key: &ObjectKey| node.is_mine(run) || !node.table.held_as(key).is_empty();
     match change {
@@ -174,7 +184,7 @@ fn on_change(node: &Node, change: &Change<Run>) {
         Change::Undecodable { key, error } => {
             tracing::warn!(run = %key, error, "run cannot be decoded");
         }
-        Change::Synced => {}
+        Change::Synced => node.workspaces.look(),
     }
 }
 

@@ -13,9 +13,9 @@ use tokio::time::{Instant, sleep};
 
 use crate::events::Note;
 use crate::files::RunDir;
-use crate::node::{Node, until};
+use crate::node::{self, Node, until};
 use crate::plan::Plan;
-use crate::release;
+use crate::{release, workspace};
 
 /// How long an ambiguous start is pursued before the attempt counts as failed.
 const PURSUIT: Duration = Duration::from_secs(10);
@@ -55,18 +55,21 @@ impl Start {
     }
 
     async fn attempt(&self, node: &Node) -> Result<(), Failure> {
-        let dir = node.files.run(&self.uid).map_err(|error| {
-            Failure::new(reason::PREPARE_SOURCE, &format!("prepare source: {error}"))
-        })?;
+        let workspace = node::workspace_of(&self.run);
+        let dir = node
+            .files
+            .run(&self.uid, workspace.as_deref())
+            .map_err(|error| {
+                Failure::new(reason::PREPARE_SOURCE, &format!("prepare source: {error}"))
+            })?;
         let plan = Plan::of(&self.run.spec, &self.uid, &dir)?;
         // The server is asked while the files are written.
-        let (cleared, prepared) =
-            futures::join!(self.clear(node), async { self.prepare(node, &plan, &dir) });
+        let (cleared, prepared) = futures::join!(self.clear(node), self.prepare(node, &plan, &dir));
         prepared?;
         if cleared {
             // What was stopped just now may have written into the new directory until its end (N-73).
             node.table.update(&self.uid, |entry| entry.prepared = false);
-            self.prepare(node, &plan, &dir)?;
+            self.prepare(node, &plan, &dir).await?;
         }
         if self.fresh {
             for name in &plan.ignored {
@@ -88,7 +91,14 @@ impl Start {
         left
     }
 
-    fn prepare(&self, node: &Node, plan: &Plan<'_>, dir: &RunDir) -> Result<(), Failure> {
+    async fn prepare(&self, node: &Node, plan: &Plan<'_>, dir: &RunDir) -> Result<(), Failure> {
+        let wanted = node.table.unwanted(&self.uid, self.epoch);
+        tokio::select! {
+            biased;
+            bound = workspace::check(node, &self.run) => bound?,
+            // The start itself finds that it is wanted no more.
+            () = wanted => return Ok(()),
+        }
         let failed = |what: &str, error: &std::io::Error| {
             let text = format!("prepare source: {what}: {error}");
             Failure::new(reason::PREPARE_SOURCE, &text)
@@ -99,7 +109,8 @@ impl Start {
                 .map_err(|error| failed("write inline", &error))?;
             node.table.update(&self.uid, |entry| entry.prepared = true);
         }
-        dir.reset().map_err(|error| failed("reset outputs", &error))
+        dir.reset(false)
+            .map_err(|error| failed("reset outputs", &error))
     }
 
     /// Sends the start until it is known whether it happened (N-78 to N-82).

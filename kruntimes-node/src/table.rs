@@ -18,6 +18,8 @@ pub(crate) struct Entry {
     pub(crate) local: Local,
     /// What it holds, in every active state and until its process is gone (N-30).
     pub(crate) amounts: Amounts,
+    /// The PersistentWorkspace it works in.
+    pub(crate) workspace: Option<String>,
     /// Nothing else may be held beside it (N-32).
     pub(crate) exclusive: bool,
     /// Counts attempts seen here; a result of an earlier one is ignored.
@@ -167,6 +169,20 @@ impl Table {
         let contents = self.lock();
         let entry = contents.entries.get(uid);
         entry.is_some_and(|entry| entry.epoch == epoch && !entry.releasing)
+    }
+
+    /// Waits until the start of this attempt is wanted no more (N-36).
+    pub(crate) async fn unwanted(&self, uid: &str, epoch: u64) {
+        let mut changes = self.changed.subscribe();
+        // The sender lives in `self`, so waiting cannot fail.
+        while self.wants(uid, epoch) && changes.changed().await.is_ok() {}
+    }
+
+    /// Tells whether anything held works in this PersistentWorkspace.
+    pub(crate) fn uses(&self, workspace: &str) -> bool {
+        let contents = self.lock();
+        let mut held = contents.entries.values();
+        held.any(|entry| entry.workspace.as_deref() == Some(workspace))
     }
 
     /// Notes how a start ended.

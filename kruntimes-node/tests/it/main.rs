@@ -15,4 +15,6 @@ mod stop;
 #[cfg(test)]
 mod task;
 #[cfg(test)]
+mod workspace;
+#[cfg(test)]
 mod world;
