@@ -43,3 +43,9 @@ pub const CONDITION_READY: &str = "Ready";
 pub const CONDITION_COMPLETED: &str = "Completed";
 /// WorkflowRun and PersistentWorkspace condition: the object was accepted.
 pub const CONDITION_ACCEPTED: &str = "Accepted";
+/// PersistentWorkspace condition: its Runtime exists.
+pub const CONDITION_RUNTIME_READY: &str = "RuntimeReady";
+/// PersistentWorkspace condition: a Pod holds the data.
+pub const CONDITION_BOUND: &str = "Bound";
+/// PersistentWorkspace condition: a Run that is not over references it.
+pub const CONDITION_IN_USE: &str = "InUse";

@@ -2,8 +2,9 @@
 //!
 //! This crate is pure: no clock, no I/O, no randomness, no Kubernetes. It holds
 //! the data types of the API (`kruntimes.io/v1alpha1`), quantities, durations,
-//! selectors, conditions, the life of one Run attempt, retry and backoff, the
-//! grammar of the outputs file, names derived from other names, and limits.
+//! selectors, conditions, the life of one Run attempt and of a workspace, retry
+//! and backoff, the grammar of the outputs file, names derived from other names,
+//! and limits.
 //!
 //! # Features
 //!
@@ -17,16 +18,20 @@ pub mod condition;
 #[cfg(feature = "crd")]
 pub mod crd;
 pub mod duration;
+pub mod fnv;
 pub mod keys;
 pub mod label;
 pub mod life;
 pub mod limits;
+pub mod loss;
 pub mod message;
 pub mod names;
 pub mod outputs;
 pub mod quantity;
 pub mod resources;
+pub mod retention;
 pub mod retry;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod time;
+pub mod workspace;

@@ -330,7 +330,7 @@ impl Embedded {
 pub(crate) struct Clients {
     /// Of the scheduler.
     pub(crate) scheduler: Client,
-    /// Of the WorkflowRun, definition and Runtime controllers.
+    /// Of the controllers of WorkflowRuns, definitions, Runtimes and pools.
     pub(crate) controllers: Client,
     /// Of the local node.
     pub(crate) node: Client,
@@ -389,6 +389,12 @@ pub(crate) fn start_components(
         let (client, time) = (client.clone(), time.clone());
         let config = kruntimes_k8s::runtime::Config::default();
         Box::pin(kruntimes_k8s::runtime::run(client, config, time))
+    });
+    let (client, time) = (clients.controllers.clone(), clock.clone());
+    supervisor.start("pool", move || {
+        let (client, time) = (client.clone(), time.clone());
+        let config = kruntimes_k8s::pool::Config::default();
+        Box::pin(kruntimes_k8s::pool::run(client, config, time))
     });
     supervisor.start("node", move || Box::pin(node::run(node.clone())));
 }

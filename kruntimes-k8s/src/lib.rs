@@ -10,12 +10,17 @@ pub mod cache;
 pub mod clock;
 pub mod crd_files;
 pub mod definitions;
+mod event;
 pub mod lease;
 pub mod patch;
+pub mod pool;
 pub mod queue;
+mod reaper;
+mod retention;
 pub mod runtime;
 pub mod scheduler;
 pub mod workflow;
+mod workspace;
 
 /// Writes an error with its causes.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {

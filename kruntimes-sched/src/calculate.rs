@@ -2,9 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use kruntimes_core::fnv;
+
 use crate::decision::{Action, CycleError, Decision, Explanation, PodReport, Rejections};
 use crate::filtering::{Filtering, Stop};
-use crate::fnv;
 use crate::post_filter::{Nomination, Trial};
 use crate::profile::Profile;
 use crate::run::Run;

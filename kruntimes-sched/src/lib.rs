@@ -72,7 +72,6 @@ mod event;
 mod exact;
 mod explain;
 mod filtering;
-mod fnv;
 mod gate;
 mod identity;
 mod index;

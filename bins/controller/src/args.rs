@@ -5,20 +5,29 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::Parser;
-use kruntimes_k8s::{definitions, runtime, workflow};
+use kruntimes_core::duration::Duration;
+use kruntimes_k8s::clock::Clock;
+use kruntimes_k8s::{definitions, lease, pool, runtime, workflow};
 use tracing_subscriber::EnvFilter;
+
+/// Name of the Lease, unless another one is given (N-244).
+const LEASE: &str = "kruntimes-controller.kruntimes.com";
 
 const EXAMPLES: &str = "\
 Examples:
   controller                                  serve every namespace of the current cluster
   controller --namespace ci                   serve one namespace
   controller --workflow-workers 16            run more WorkflowRuns at once
+  controller --stale-threshold 60s            be patient with Pods that are silent
+  controller --leader-elect                   one of several replicas
   RUST_LOG=kruntimes_k8s=debug controller     say more
 
 The cluster is taken from KUBECONFIG, ~/.kube/config, or the Pod's own service
-account, in this order. Run exactly one controller per cluster.";
+account, in this order. Run one controller per cluster, or several with
+--leader-elect: then one of them works at a time.";
 
-/// Keeps Runtimes, runs WorkflowRuns, and judges Workflows and Actions.
+/// Keeps Runtimes and PersistentWorkspaces, runs WorkflowRuns, judges Workflows and
+/// Actions, moves Runs off lost Pods, and deletes Runs whose time is over.
 #[derive(Debug, Parser)]
 #[command(name = "controller", version, after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -33,6 +42,30 @@ pub(crate) struct Args {
     /// WorkflowRuns reconciled at once
     #[arg(long, default_value_t = 8, value_name = "COUNT", value_parser = workers)]
     workflow_workers: usize,
+
+    /// Workspaces, lost Runs and expired Runs reconciled at once, each
+    #[arg(long, default_value_t = 4, value_name = "COUNT", value_parser = workers)]
+    pool_workers: usize,
+
+    /// How long a Pod may be not ready or silent before its Runs are moved or ended, such as 30s
+    #[arg(long, default_value = "30s", value_name = "DURATION")]
+    stale_threshold: Duration,
+
+    /// Age from which the heartbeat of a Pod is too old to bind a workspace to it, such as 15s
+    #[arg(long, default_value = "15s", value_name = "DURATION")]
+    heartbeat_staleness: Duration,
+
+    /// Work only while holding a Lease, so that several replicas can run
+    #[arg(long)]
+    leader_elect: bool,
+
+    /// Namespace of the Lease; that of the service account or the kubeconfig when absent
+    #[arg(long, value_name = "NAME", requires = "leader_elect")]
+    leader_elect_namespace: Option<String>,
+
+    /// Name of the Lease
+    #[arg(long, default_value = LEASE, value_name = "NAME")]
+    leader_elect_name: String,
 }
 
 /// What each controller is told.
@@ -41,9 +74,21 @@ pub(crate) struct Configs {
     pub(crate) runtime: runtime::Config,
     pub(crate) definitions: definitions::Config,
     pub(crate) workflow: workflow::Config,
+    pub(crate) pool: pool::Config,
 }
 
 impl Args {
+    /// Returns which Lease to hold, if one is asked for; `default` is the namespace of the client.
+    pub(crate) fn lease(&self, default: &str, clock: &Clock) -> Option<lease::Config> {
+        let namespace = self.leader_elect_namespace.as_deref().unwrap_or(default);
+        let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "controller".to_owned());
+        // Two processes of one host do not start in the same nanosecond with the same number.
+        let start = clock.now().as_nanosecond();
+        let identity = format!("{host}_{}_{start:x}", std::process::id());
+        self.leader_elect
+            .then(|| lease::Config::new(namespace, &self.leader_elect_name, identity))
+    }
+
     pub(crate) fn into_config(self) -> Configs {
         Configs {
             runtime: runtime::Config {
@@ -56,9 +101,16 @@ impl Args {
                 ..definitions::Config::default()
             },
             workflow: workflow::Config {
-                namespace: self.namespace,
+                namespace: self.namespace.clone(),
                 workers: self.workflow_workers,
                 ..workflow::Config::default()
+            },
+            pool: pool::Config {
+                namespace: self.namespace,
+                workers: self.pool_workers,
+                stale_threshold: self.stale_threshold,
+                heartbeat_staleness: self.heartbeat_staleness,
+                ..pool::Config::default()
             },
         }
     }
@@ -123,21 +175,40 @@ mod tests {
 
     #[test]
     fn flags_become_the_configuration() {
-        let line = "controller --namespace ci --runtime-workers 2 --workflow-workers 3";
+        let line = "controller --namespace ci --runtime-workers 2 --workflow-workers 3 \
+                    --stale-threshold 1m --pool-workers 5";
         let configs = Args::parse_from(line.split(' ')).into_config();
         for namespace in [
             &configs.runtime.namespace,
             &configs.definitions.namespace,
             &configs.workflow.namespace,
+            &configs.pool.namespace,
         ] {
             assert_eq!(namespace.as_deref(), Some("ci"));
         }
         assert_eq!((configs.runtime.workers, configs.workflow.workers), (2, 3));
+        assert_eq!(configs.pool.workers, 5);
+        assert_eq!(configs.pool.stale_threshold, Duration::from_secs(60));
+    }
+
+    #[tokio::test]
+    async fn n_244_the_lease_has_its_fixed_name_unless_another_is_given() {
+        let clock = Clock::system();
+        let args = Args::parse_from(["controller"]);
+        assert!(args.lease("system", &clock).is_none());
+        let args = Args::parse_from(["controller", "--leader-elect"]);
+        let lease = args.lease("system", &clock).unwrap();
+        assert_eq!(lease.name, "kruntimes-controller.kruntimes.com");
+        assert_eq!(lease.namespace, "system");
     }
 
     #[test]
     fn senseless_values_are_refused() {
-        for line in ["controller --workflow-workers 0", "controller --unknown"] {
+        for line in [
+            "controller --workflow-workers 0",
+            "controller --stale-threshold soon",
+            "controller --unknown",
+        ] {
             assert!(Args::try_parse_from(line.split(' ')).is_err(), "{line}");
         }
     }

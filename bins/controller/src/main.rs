@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use kruntimes_k8s::clock::Clock;
-use kruntimes_k8s::{definitions, runtime, workflow};
+use kruntimes_k8s::lease::{End, lead};
+use kruntimes_k8s::{definitions, pool, runtime, workflow};
 use kube::Client;
 
 #[tokio::main(flavor = "current_thread")]
@@ -17,13 +18,30 @@ async fn main() -> ExitCode {
         Ok(client) => client,
         Err(error) => return args::failed("no access to a cluster", &error),
     };
-    let config = args.into_config();
     let clock = Clock::system();
+    let lease = args.lease(client.default_namespace(), &clock);
+    let work = work(client.clone(), args.into_config(), clock.clone());
+    let end = if let Some(lease) = lease {
+        lead(client, lease, clock, args::asked_to_stop(), |_| work).await
+    } else {
+        tokio::select! {
+            () = work => End::Finished(()),
+            () = args::asked_to_stop() => End::Stopped,
+        }
+    };
+    match end {
+        End::Finished(()) | End::Stopped => ExitCode::SUCCESS,
+        // Started anew, the process stands by.
+        End::Lost => ExitCode::FAILURE,
+    }
+}
+
+/// Runs every controller; the first one that ends, ends all.
+async fn work(client: Client, config: args::Configs, clock: Clock) {
     tokio::select! {
         () = runtime::run(client.clone(), config.runtime, clock.clone()) => {}
         () = definitions::run(client.clone(), config.definitions, clock.clone()) => {}
+        () = pool::run(client.clone(), config.pool, clock.clone()) => {}
         () = workflow::run(client, config.workflow, clock) => {}
-        () = args::asked_to_stop() => {}
     }
-    ExitCode::SUCCESS
 }

@@ -34,7 +34,7 @@ use crate::supervisor::Supervisor;
 use checker::Checker;
 
 /// Components that a simulation crashes, besides daemons.
-const CRASHABLE: &[&str] = &["scheduler", "workflow", "runtime"];
+const CRASHABLE: &[&str] = &["scheduler", "workflow", "runtime", "pool"];
 /// Longest virtual time from the end of the faults to the end of all work.
 const SETTLE: Duration = Duration::from_secs(900);
 /// Virtual time without a write that counts as rest.

@@ -9,6 +9,8 @@ mod lease;
 #[cfg(test)]
 mod mortal;
 #[cfg(test)]
+mod pool;
+#[cfg(test)]
 mod real;
 #[cfg(test)]
 mod rules;

@@ -1,14 +1,14 @@
 //! A stable spread of identities.
 
 /// Returns the FNV-1a hash of 32 bits.
-pub(crate) fn hash(text: &str) -> u32 {
+pub fn hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
     })
 }
 
 /// Returns the same number below `count` for the same text, on every platform; zero when `count` is.
-pub(crate) fn index(text: &str, count: usize) -> usize {
+pub fn index(text: &str, count: usize) -> usize {
     let hash = usize::try_from(hash(text)).unwrap_or(0);
     hash.checked_rem(count).unwrap_or(0)
 }
