@@ -19,6 +19,7 @@ mod reaper;
 mod retention;
 pub mod runtime;
 pub mod scheduler;
+pub mod serve;
 pub mod workflow;
 mod workspace;
 

@@ -7,11 +7,20 @@ use std::process::ExitCode;
 use clap::Parser;
 use kruntimes_core::duration::Duration;
 use kruntimes_k8s::clock::Clock;
+use kruntimes_k8s::serve::{Address, Addresses};
 use kruntimes_k8s::{definitions, lease, pool, runtime, workflow};
 use tracing_subscriber::EnvFilter;
 
 /// Name of the Lease, unless another one is given (N-244).
 const LEASE: &str = "kruntimes-controller.kruntimes.com";
+
+/// What is running, for the metrics.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// From which commit it was built, if whoever built it said so.
+pub(crate) const COMMIT: &str = match option_env!("KRUNTIMES_COMMIT") {
+    Some(commit) => commit,
+    None => "unknown",
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -20,6 +29,9 @@ Examples:
   controller --workflow-workers 16            run more WorkflowRuns at once
   controller --stale-threshold 60s            be patient with Pods that are silent
   controller --leader-elect                   one of several replicas
+  controller --metrics-bind-address 0         no metrics
+  controller --health-probe-bind-address 127.0.0.1:9083
+                                              probes from this machine only
   RUST_LOG=kruntimes_k8s=debug controller     say more
 
 The cluster is taken from KUBECONFIG, ~/.kube/config, or the Pod's own service
@@ -66,6 +78,14 @@ pub(crate) struct Args {
     /// Name of the Lease
     #[arg(long, default_value = LEASE, value_name = "NAME")]
     leader_elect_name: String,
+
+    /// Address of /metrics, such as :8082 or 127.0.0.1:8082; 0 for none
+    #[arg(long, default_value = ":8082", value_name = "ADDRESS")]
+    metrics_bind_address: Address,
+
+    /// Address of /healthz and /readyz; 0 for none
+    #[arg(long, default_value = ":8083", value_name = "ADDRESS")]
+    health_probe_bind_address: Address,
 }
 
 /// What each controller is told.
@@ -87,6 +107,19 @@ impl Args {
         let identity = format!("{host}_{}_{start:x}", std::process::id());
         self.leader_elect
             .then(|| lease::Config::new(namespace, &self.leader_elect_name, identity))
+    }
+
+    /// Returns where to answer requests.
+    pub(crate) fn addresses(&self) -> Addresses {
+        Addresses {
+            metrics: self.metrics_bind_address.clone(),
+            probes: self.health_probe_bind_address.clone(),
+        }
+    }
+
+    /// Returns the namespace to serve, if it is not every one.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
     }
 
     pub(crate) fn into_config(self) -> Configs {
@@ -200,6 +233,17 @@ mod tests {
         let lease = args.lease("system", &clock).unwrap();
         assert_eq!(lease.name, "kruntimes-controller.kruntimes.com");
         assert_eq!(lease.namespace, "system");
+    }
+
+    #[test]
+    fn c_103_c_126_metrics_and_probes_have_their_ports_unless_switched_off() {
+        let told = |line: &str| {
+            let addresses = Args::parse_from(line.split(' ')).addresses();
+            (addresses.metrics.to_string(), addresses.probes.to_string())
+        };
+        assert_eq!(told("controller"), (":8082".into(), ":8083".into()));
+        let off = "controller --metrics-bind-address 0 --health-probe-bind-address 0";
+        assert_eq!(told(off), ("0".into(), "0".into()));
     }
 
     #[test]

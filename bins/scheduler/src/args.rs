@@ -9,10 +9,19 @@ use kruntimes_core::duration::Duration;
 use kruntimes_k8s::clock::Clock;
 use kruntimes_k8s::lease;
 use kruntimes_k8s::scheduler::Config;
+use kruntimes_k8s::serve::{Address, Addresses};
 use tracing_subscriber::EnvFilter;
 
 /// Name of the Lease, unless another one is given.
 const LEASE: &str = "kruntimes-scheduler.kruntimes.com";
+
+/// What is running, for the metrics.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// From which commit it was built, if whoever built it said so.
+pub(crate) const COMMIT: &str = match option_env!("KRUNTIMES_COMMIT") {
+    Some(commit) => commit,
+    None => "unknown",
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -20,11 +29,15 @@ Examples:
   scheduler --namespace ci                   serve one namespace
   scheduler --heartbeat-staleness 30s        tolerate slow heartbeats
   scheduler --leader-elect                   one of several replicas
+  scheduler --metrics-bind-address 0         no metrics
+  scheduler --health-probe-bind-address 127.0.0.1:9081
+                                             probes from this machine only
   RUST_LOG=kruntimes_k8s=debug scheduler     say more
 
 The cluster is taken from KUBECONFIG, ~/.kube/config, or the Pod's own service
 account, in this order. Run one scheduler per cluster, or several with
---leader-elect: then one of them works at a time.";
+--leader-elect: then one of them works at a time, and all of them answer
+/metrics, /healthz and /readyz.";
 
 /// Places kruntimes Runs onto warm Runtime Pods.
 #[derive(Debug, Parser)]
@@ -50,6 +63,14 @@ pub(crate) struct Args {
     #[arg(long, default_value = LEASE, value_name = "NAME")]
     leader_elect_name: String,
 
+    /// Address of /metrics, such as :8080 or 127.0.0.1:8080; 0 for none
+    #[arg(long, default_value = ":8080", value_name = "ADDRESS")]
+    metrics_bind_address: Address,
+
+    /// Address of /healthz and /readyz; 0 for none
+    #[arg(long, default_value = ":8081", value_name = "ADDRESS")]
+    health_probe_bind_address: Address,
+
     /// Status writes in flight at once
     #[arg(long, default_value_t = 8, value_name = "COUNT", value_parser = workers)]
     workers: usize,
@@ -65,6 +86,19 @@ impl Args {
         let identity = format!("{host}_{}_{start:x}", std::process::id());
         self.leader_elect
             .then(|| lease::Config::new(namespace, &self.leader_elect_name, identity))
+    }
+
+    /// Returns where to answer requests.
+    pub(crate) fn addresses(&self) -> Addresses {
+        Addresses {
+            metrics: self.metrics_bind_address.clone(),
+            probes: self.health_probe_bind_address.clone(),
+        }
+    }
+
+    /// Returns the namespace to serve, if it is not every one.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
     }
 
     pub(crate) fn into_config(self) -> Config {
@@ -157,6 +191,21 @@ mod tests {
         let named = "scheduler --leader-elect --leader-elect-namespace ns --leader-elect-name l";
         let held = lease(named).unwrap();
         assert_eq!((held.namespace.as_str(), held.name.as_str()), ("ns", "l"));
+    }
+
+    #[test]
+    fn c_103_c_126_metrics_and_probes_have_their_ports_unless_switched_off() {
+        let told = |line: &str| {
+            let addresses = Args::parse_from(line.split(' ')).addresses();
+            (addresses.metrics.to_string(), addresses.probes.to_string())
+        };
+        assert_eq!(told("scheduler"), (":8080".into(), ":8081".into()));
+        let line = "scheduler --metrics-bind-address 0 --health-probe-bind-address [::1]:1";
+        assert_eq!(told(line), ("0".into(), "[::1]:1".into()));
+        let refused = Args::try_parse_from(["scheduler", "--metrics-bind-address", "8080"]);
+        let told = refused.unwrap_err().to_string();
+        assert!(told.contains("--metrics-bind-address"), "{told}");
+        assert!(told.contains("an address such as :8080"), "{told}");
     }
 
     #[test]

@@ -3,11 +3,14 @@
 mod args;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser as _;
+use kruntimes_core::crd::Run;
 use kruntimes_k8s::clock::Clock;
 use kruntimes_k8s::lease::{End, lead};
-use kruntimes_k8s::scheduler;
+use kruntimes_k8s::scheduler::{Metrics, Scheduler};
+use kruntimes_k8s::serve::{Doors, Leadership, Registry, build_info, can_list};
 use kube::Client;
 
 #[tokio::main(flavor = "current_thread")]
@@ -18,20 +21,35 @@ async fn main() -> ExitCode {
         Ok(client) => client,
         Err(error) => return args::failed("no access to a cluster", &error),
     };
+    let doors = match Doors::open(&args.addresses()).await {
+        Ok(doors) => doors,
+        Err(error) => return args::failed("no metrics and probes", &error),
+    };
+    let registry = Registry::new();
+    build_info(&registry, "scheduler", args::VERSION, args::COMMIT);
+    let leadership = Leadership::new(&registry, "scheduler");
+    let ready = can_list::<Run>(client.clone(), args.namespace());
     let clock = Clock::system();
     let lease = args.lease(client.default_namespace(), &clock);
-    let work = scheduler::run(client.clone(), args.into_config(), clock.clone());
-    let end = if let Some(lease) = lease {
-        lead(client, lease, clock, args::asked_to_stop(), |_| work).await
-    } else {
-        tokio::select! {
-            end = work => End::Finished(end),
-            () = args::asked_to_stop() => End::Stopped,
-        }
+    let scheduler = match Scheduler::new(client.clone(), args.into_config(), clock.clone()) {
+        Ok(scheduler) => scheduler.recorder(Arc::new(Metrics::new(&registry))),
+        Err(error) => return args::failed("the scheduler cannot start", &error),
+    };
+    let work = leadership.during(scheduler.run());
+    let end = tokio::select! {
+        end = async {
+            match lease {
+                Some(lease) => lead(client, lease, clock, args::asked_to_stop(), |_| work).await,
+                None => tokio::select! {
+                    () = work => End::Finished(()),
+                    () = args::asked_to_stop() => End::Stopped,
+                },
+            }
+        } => end,
+        () = doors.serve(registry, ready) => End::Finished(()),
     };
     match end {
-        End::Finished(Ok(())) | End::Stopped => ExitCode::SUCCESS,
-        End::Finished(Err(error)) => args::failed("the scheduler cannot start", &error),
+        End::Finished(()) | End::Stopped => ExitCode::SUCCESS,
         // Started anew, the process stands by.
         End::Lost => ExitCode::FAILURE,
     }

@@ -17,6 +17,7 @@
 pub mod events;
 mod intents;
 mod line;
+mod metrics;
 mod permission;
 mod pools;
 mod recorder;
@@ -34,6 +35,7 @@ use kruntimes_sched::{HEARTBEAT_LIMIT, Profile, ProfileError};
 use kube::Client;
 
 pub use intents::{IntentError, NoPerformer, Performer};
+pub use metrics::{Metrics, RUNTIMES_MAX};
 pub use recorder::{NoRecorder, Outcome, Recorder, Source, Stage};
 
 use crate::clock::Clock;

@@ -125,7 +125,10 @@ impl Shell {
                     let turn = self.bind(&object, placement, now);
                     return self.timed(&object.spec.runtime, turn).await;
                 }
-                Standing::Settled(outcome) => return Ok(outcome),
+                Standing::Settled(outcome) => {
+                    let turn = std::future::ready(Ok(outcome));
+                    return self.timed(&object.spec.runtime, turn).await;
+                }
             }
             let turn = self.cycle(&object, request, ticket, now);
             return self.timed(&object.spec.runtime, turn).await;
@@ -193,8 +196,14 @@ impl Shell {
                 self.tell(object, told, Outcome::Done).await
             }
             Plan::Fail { reason, message } => {
-                self.recorder.synced(runtime, Synced::SelectionError);
-                self.end(object, Failure::new(reason, &message), now).await
+                let ended = self
+                    .end(object, Failure::new(reason, &message), now)
+                    .await?;
+                // One that was changed meanwhile is judged anew.
+                if ended == Outcome::Done {
+                    self.recorder.synced(runtime, Synced::SelectionError);
+                }
+                Ok(ended)
             }
             Plan::Refused => {
                 self.recorder.reservation_conflict(Stage::Reserve);
