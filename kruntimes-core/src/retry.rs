@@ -150,4 +150,18 @@ mod tests {
             assert_eq!(may_retry(spec, attempt, reason), want, "{case}");
         }
     }
+
+    #[test]
+    fn s_116_what_is_not_said_has_a_default_and_nothing_is_written_back() {
+        for (max, want) in [(-1, 1), (0, 1), (1, 1), (7, 7)] {
+            let asked = policy(max, Duration::ZERO, &[]);
+            let before = asked.clone();
+            assert_eq!(max_attempts(Some(&asked)), want, "{max}");
+            assert_eq!(asked, before);
+        }
+        assert_eq!(max_attempts(None), 1);
+        for (stored, want) in [(None, 1), (Some(0), 1), (Some(1), 1), (Some(3), 3)] {
+            assert_eq!(current_attempt(stored), want, "{stored:?}");
+        }
+    }
 }

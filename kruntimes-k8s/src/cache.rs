@@ -1,20 +1,23 @@
 //! A local, indexed copy of one kind that reads its own writes.
 
 mod backoff;
+mod named;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use futures::{Stream, StreamExt as _, stream};
-use kube::core::{DeserializeGuard, NamespaceResourceScope};
+use kube::core::{ApiResource, DeserializeGuard, NamespaceResourceScope};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client, Resource, ResourceExt as _};
+use kube::{Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 use backoff::WatchBackoff;
+pub use named::Named;
+pub(crate) use named::api;
 
 /// Deleted UIDs that are remembered, so that a late answer revives nothing.
 const TOMBSTONES: usize = 4096;
@@ -256,19 +259,27 @@ impl<K: Cached> Cache<K> {
         namespace: Option<&str>,
         config: watcher::Config,
     ) -> impl Stream<Item = Change<K>> + use<K> {
+        let names = ApiResource::erase::<K>(&());
+        self.follow_named(client, namespace, &names, config)
+    }
+
+    /// As [`Self::follow`], for objects that the API has under other names.
+    pub fn follow_named(
+        &self,
+        client: Client,
+        namespace: Option<&str>,
+        names: &ApiResource,
+        config: watcher::Config,
+    ) -> impl Stream<Item = Change<K>> + use<K> {
         let cache = self.clone();
-        let api: Api<DeserializeGuard<K>> = match namespace {
-            Some(namespace) => Api::namespaced(client, namespace),
-            None => Api::all(client),
-        };
-        watcher(api, config)
+        watcher(named::guarded::<K>(client, namespace, names), config)
             .backoff(WatchBackoff::default())
             .filter_map(|event| async move {
                 event
                     .inspect_err(|error| tracing::warn!(%error, "watch failed, it is repeated"))
                     .ok()
             })
-            .flat_map(move |event| stream::iter(cache.absorb(event)))
+            .flat_map(move |event| stream::iter(cache.absorb(named::plain(event))))
     }
 
     fn absorb(&self, event: Event<DeserializeGuard<K>>) -> Vec<Change<K>> {

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_decides_each_arrow() {
+    fn s_142_the_table_decides_each_arrow() {
         let normal = Value::Null;
         let dev = json!("dev");
         for (package, used, kind, want) in [
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn families_are_foreign_but_neighbours_are_not() {
+    fn s_142_families_are_foreign_but_neighbours_are_not() {
         let tree = "kruntimes-sched v0.1.0 (/r)\nkube-core v5.0.0\ntokio v1.0.0 (*)\n\ntokio v1.0.0\nkubernetes v1\nserde v1\n";
         assert_eq!(
             foreign("kruntimes-sched", tree),

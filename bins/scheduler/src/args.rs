@@ -106,6 +106,7 @@ impl Args {
             namespace: self.namespace,
             heartbeat_staleness: self.heartbeat_staleness,
             workers: self.workers,
+            ..Config::default()
         }
     }
 }

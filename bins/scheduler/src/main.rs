@@ -35,17 +35,19 @@ async fn main() -> ExitCode {
         Ok(scheduler) => scheduler.recorder(Arc::new(Metrics::new(&registry))),
         Err(error) => return args::failed("the scheduler cannot start", &error),
     };
-    let work = leadership.during(scheduler.run());
-    let end = tokio::select! {
-        end = async {
-            match lease {
-                Some(lease) => lead(client, lease, clock, args::asked_to_stop(), |_| work).await,
-                None => tokio::select! {
-                    () = work => End::Finished(()),
-                    () = args::asked_to_stop() => End::Stopped,
-                },
+    let work = Box::pin(leadership.during(scheduler.run()));
+    let working = async {
+        if let Some(lease) = lease {
+            Box::pin(lead(client, lease, clock, args::asked_to_stop(), |_| work)).await
+        } else {
+            tokio::select! {
+                () = work => End::Finished(()),
+                () = args::asked_to_stop() => End::Stopped,
             }
-        } => end,
+        }
+    };
+    let end = tokio::select! {
+        end = working => end,
         () = doors.serve(registry, ready) => End::Finished(()),
     };
     match end {

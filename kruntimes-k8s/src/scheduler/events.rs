@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Pod;
 use kruntimes_core::crd::{PersistentWorkspace, Run, Runtime};
 use kruntimes_core::duration::Duration;
-use kruntimes_core::keys::{ANNOTATION_CAPACITY_PREFIX, CONDITION_READY, POD_RUNTIMED_READY};
+use kruntimes_core::keys::CONDITION_READY;
 use kruntimes_sched::PodName;
 use kube::{Resource, ResourceExt as _};
 
+use super::names::Names;
 use super::recorder::Source;
 use super::seen;
 use crate::cache::ObjectKey;
@@ -72,16 +73,21 @@ pub fn run_changed(old: Option<&Run>, new: Option<&Run>) -> Vec<Wake> {
 }
 
 /// Offers the room of a Pod to its pool when something changed that placement looks at (S-23 to S-25).
-pub fn pod_changed(old: Option<&Pod>, new: Option<&Pod>, limit: Duration) -> Vec<Wake> {
+pub fn pod_changed(
+    names: &Names,
+    old: Option<&Pod>,
+    new: Option<&Pod>,
+    limit: Duration,
+) -> Vec<Wake> {
     if let (Some(old), Some(new)) = (old, new)
-        && State::of(old) == State::of(new)
-        && !recovered(old, new, limit)
+        && State::of(names, old) == State::of(names, new)
+        && !recovered(names, old, new, limit)
     {
         return Vec::new();
     }
     let mut wakes: Vec<Wake> = Vec::new();
     for pod in [old, new].into_iter().flatten() {
-        let Some(runtime) = seen::runtime_of(pod) else {
+        let Some(runtime) = names.runtime_of(pod) else {
             continue;
         };
         let name = pod.metadata.name.as_deref().unwrap_or_default();
@@ -132,18 +138,18 @@ struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    fn of(pod: &'a Pod) -> Self {
+    fn of(names: &Names, pod: &'a Pod) -> Self {
         let status = |kind| seen::condition(pod, kind).map(|found| found.status.as_str());
         let annotations = pod.annotations().iter();
         Self {
             uid: pod.meta().uid.as_deref(),
-            runtime: seen::runtime_of(pod),
+            runtime: names.runtime_of(pod),
             phase: seen::phase(pod),
             deleting: pod.metadata.deletion_timestamp.is_some(),
             ready: status(CONDITION_READY),
-            heartbeat: status(POD_RUNTIMED_READY),
+            heartbeat: status(&names.heartbeat_condition),
             capacity: annotations
-                .filter(|(key, _)| key.starts_with(ANNOTATION_CAPACITY_PREFIX))
+                .filter(|(key, _)| key.starts_with(&names.capacity_prefix))
                 .map(|(key, value)| (key.as_str(), value.as_str()))
                 .collect(),
         }
@@ -151,9 +157,9 @@ impl<'a> State<'a> {
 }
 
 /// Tells whether the probe before was already stale when the new one was made.
-fn recovered(old: &Pod, new: &Pod, limit: Duration) -> bool {
+fn recovered(names: &Names, old: &Pod, new: &Pod, limit: Duration) -> bool {
     let probe = |pod| {
-        let condition = seen::condition(pod, POD_RUNTIMED_READY)?;
+        let condition = seen::condition(pod, &names.heartbeat_condition)?;
         condition.last_probe_time.as_ref().map(|time| time.0)
     };
     match (probe(old), probe(new)) {
@@ -168,6 +174,7 @@ mod tests {
     use k8s_openapi::api::core::v1::{PodCondition, PodStatus};
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use kruntimes_core::api::{RunPhase, RunSpec, RunStatus};
+    use kruntimes_core::keys::POD_RUNTIMED_READY;
 
     use super::*;
 
@@ -300,6 +307,10 @@ mod tests {
         }
     }
 
+    fn woken_by(old: Option<&Pod>, new: Option<&Pod>) -> Vec<Wake> {
+        pod_changed(&Names::default(), old, new, LIMIT)
+    }
+
     fn conditions(pod: &mut Pod) -> &mut Vec<PodCondition> {
         let status = pod.status.as_mut().unwrap();
         status.conditions.as_mut().unwrap()
@@ -357,10 +368,10 @@ mod tests {
             ),
         ] {
             let want = if wakes { vec![woken("python")] } else { vec![] };
-            assert_eq!(pod_changed(Some(&pod()), Some(&new), LIMIT), want, "{case}");
+            assert_eq!(woken_by(Some(&pod()), Some(&new)), want, "{case}");
         }
-        assert_eq!(pod_changed(None, Some(&pod()), LIMIT), [woken("python")]);
-        assert_eq!(pod_changed(Some(&pod()), None, LIMIT), [woken("python")]);
+        assert_eq!(woken_by(None, Some(&pod())), [woken("python")]);
+        assert_eq!(woken_by(Some(&pod()), None), [woken("python")]);
     }
 
     #[test]
@@ -369,7 +380,6 @@ mod tests {
         moved.labels_mut().insert("runtime".into(), "bash".into());
         let mut stray = pod();
         stray.labels_mut().clear();
-        let woken_by = |old: Option<&Pod>, new: Option<&Pod>| pod_changed(old, new, LIMIT);
         let both = woken_by(Some(&pod()), Some(&moved));
         assert_eq!(both, [woken("python"), woken("bash")]);
         assert_eq!(woken_by(Some(&pod()), Some(&stray)), [woken("python")]);

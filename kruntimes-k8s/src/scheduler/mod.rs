@@ -4,8 +4,17 @@
 //! [`run`] is the whole scheduler with the default plugins; [`Scheduler`] takes
 //! other plugins and a metrics [`Recorder`]. An operator that mounts scheduling
 //! into its own process can also use the pieces: [`seen`] turns objects into
-//! what the pure crate decides on, [`events`] says which Runs an event wakes,
-//! [`status`] holds the status writes as functions.
+//! what the pure crate decides on, [`load`] makes the snapshot of a cycle of
+//! them, [`events`] says which Runs an event wakes, [`status`] holds the status
+//! writes as functions, and [`Writer`] binds and writes. What labels, conditions
+//! and kinds are called is the value [`Names`] (S-157).
+//!
+//! Recorder, clock and logger come from outside (S-156): nobody listens to a
+//! [`NoRecorder`], the [`Clock`] is an argument, and what is logged through
+//! `tracing` goes to the subscriber of whoever polls the future, or nowhere.
+//!
+//! Runs of the API have neither priority nor group, so the shell places by age
+//! and alone; a [`Profile`] can find both in labels.
 //!
 //! **Invariant:** exactly one planner is active per cluster (S-124). Leader
 //! election is up to the caller: run it inside [`crate::lease::lead`].
@@ -17,7 +26,9 @@
 pub mod events;
 mod intents;
 mod line;
+pub mod load;
 mod metrics;
+mod names;
 mod permission;
 mod pools;
 mod recorder;
@@ -26,6 +37,7 @@ mod shell;
 pub mod status;
 mod turn;
 mod wakes;
+mod writer;
 
 use std::sync::Arc;
 
@@ -36,7 +48,9 @@ use kube::Client;
 
 pub use intents::{IntentError, NoPerformer, Performer};
 pub use metrics::{Metrics, RUNTIMES_MAX};
+pub use names::Names;
 pub use recorder::{NoRecorder, Outcome, Recorder, Source, Stage};
+pub use writer::{WriteError, Writer, Written};
 
 use crate::clock::Clock;
 use shell::Shell;
@@ -53,6 +67,8 @@ pub struct Config {
     pub heartbeat_staleness: Duration,
     /// Writes in flight at once.
     pub workers: usize,
+    /// What things are called in the cluster.
+    pub names: Names,
 }
 
 impl Default for Config {
@@ -61,6 +77,7 @@ impl Default for Config {
             namespace: None,
             heartbeat_staleness: HEARTBEAT_LIMIT,
             workers: 8,
+            names: Names::default(),
         }
     }
 }

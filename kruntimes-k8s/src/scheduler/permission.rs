@@ -53,6 +53,11 @@ pub(super) fn left(until: Timestamp, now: Timestamp) -> Duration {
 }
 
 impl Shell {
+    /// Tells whether the Pod of a placement is still the one that was chosen, and usable (S-87).
+    pub(super) fn is_there(&self, placement: &Placement) -> bool {
+        is_there(&self.state(), placement)
+    }
+
     /// Hands over everybody who has been allowed meanwhile.
     pub(super) fn release_allowed(&self, state: &mut State) {
         for placement in state.room.take_allowed() {
@@ -84,10 +89,7 @@ impl Shell {
         let uid = object.metadata.uid.as_deref().unwrap_or_default();
         let mut state = self.state();
         if let Some(placement) = state.allowed.get(key).cloned() {
-            let pool = ObjectKey::new(key.namespace.as_str(), placement.run.runtime.as_str());
-            let pod = state.pools.pod(&pool, &placement.pod.name);
-            let is_there = pod.is_some_and(|pod| pod.uid == placement.pod.uid && pod.ready);
-            if is_there && placement.run.uid.as_str() == uid {
+            if is_there(&state, &placement) && placement.run.uid.as_str() == uid {
                 state.allowed.remove(key);
                 return Standing::Allowed(placement);
             }
@@ -120,6 +122,14 @@ impl Shell {
         }
         Standing::Settled(until.map_or(Outcome::Retry, |until| Outcome::After(left(until, now))))
     }
+}
+
+/// Tells whether the Pod of a placement is still the one that was chosen, and usable.
+fn is_there(state: &State, placement: &Placement) -> bool {
+    let run = &placement.run;
+    let pool = ObjectKey::new(run.namespace.as_str(), run.runtime.as_str());
+    let pod = state.pools.pod(&pool, &placement.pod.name);
+    pod.is_some_and(|pod| pod.uid == placement.pod.uid && pod.ready)
 }
 
 /// Places that nobody will take are given back also when everything ends (S-88).

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod as ApiPod;
 use kruntimes_sched::{Pod, PodName};
 
+use super::names::Names;
 use super::seen;
 use crate::cache::ObjectKey;
 
@@ -17,9 +18,9 @@ pub(super) struct Pools {
 
 impl Pools {
     /// Takes in how a Pod changed.
-    pub(super) fn change(&mut self, old: Option<&ApiPod>, new: Option<&ApiPod>) {
+    pub(super) fn change(&mut self, names: &Names, old: Option<&ApiPod>, new: Option<&ApiPod>) {
         if let Some(old) = old
-            && let Some(pool) = pool_of(old)
+            && let Some(pool) = pool_of(names, old)
             && let Some(pods) = self.pools.get_mut(&pool)
         {
             pods.remove(old.metadata.name.as_deref().unwrap_or_default());
@@ -28,9 +29,9 @@ impl Pools {
             }
         }
         if let Some(new) = new
-            && let Some(pool) = pool_of(new)
+            && let Some(pool) = pool_of(names, new)
         {
-            let pod = seen::pod(new);
+            let pod = seen::pod(names, new);
             let pods = self.pools.entry(pool).or_default();
             pods.insert(pod.name.clone(), Arc::new(pod));
         }
@@ -50,8 +51,8 @@ impl Pools {
     }
 }
 
-fn pool_of(object: &ApiPod) -> Option<ObjectKey> {
-    let runtime = seen::runtime_of(object)?;
+fn pool_of(names: &Names, object: &ApiPod) -> Option<ObjectKey> {
+    let runtime = names.runtime_of(object)?;
     let namespace = object.metadata.namespace.clone().unwrap_or_default();
     Some(ObjectKey::new(namespace, runtime))
 }

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Pod as ApiPod, PodCondition};
 use kruntimes_core::api::{Affinity, RunPhase};
 use kruntimes_core::crd::{PersistentWorkspace, Run as ApiRun};
-use kruntimes_core::keys::{CONDITION_READY, LABEL_RUNTIME, POD_RUNTIMED_READY};
+use kruntimes_core::keys::CONDITION_READY;
 use kruntimes_core::resources::{self, Amounts};
 use kruntimes_core::retry;
 use kruntimes_sched::{
     Gate, Heartbeat, Namespace, Observation, Pod, Run, RunState, Waiting, Workspace, gate,
 };
 use kube::ResourceExt as _;
+
+use super::names::Names;
 
 /// Reads a Run and the request it was judged to have.
 pub fn run(object: &ApiRun, request: Amounts) -> Run {
@@ -98,16 +100,16 @@ pub fn is_active(object: &ApiRun) -> bool {
 }
 
 /// Reads a Runtime Pod: capacity, readiness and last sign of life (S-9, S-52).
-pub fn pod(object: &ApiPod) -> Pod {
+pub fn pod(names: &Names, object: &ApiPod) -> Pod {
     Pod {
         name: object.metadata.name.clone().unwrap_or_default().into(),
         uid: object.metadata.uid.clone().unwrap_or_default().into(),
         labels: Arc::new(object.labels().clone()),
-        capacity: Arc::new(resources::capacity(object.annotations().iter())),
+        capacity: Arc::new(names.capacity_of(object)),
         ready: phase(object) == "Running"
             && object.metadata.deletion_timestamp.is_none()
             && condition(object, CONDITION_READY).is_some_and(is_true),
-        heartbeat: heartbeat(object),
+        heartbeat: heartbeat(names, object),
     }
 }
 
@@ -123,12 +125,6 @@ pub fn workspace(object: &PersistentWorkspace) -> Workspace {
         bound_pod: bound(status.and_then(|s| s.bound_pod.as_ref())).map(Into::into),
         bound_pod_uid: bound(status.and_then(|s| s.bound_pod_uid.as_ref())).map(Into::into),
     }
-}
-
-/// Reads which Runtime a Pod belongs to.
-pub fn runtime_of(object: &ApiPod) -> Option<&str> {
-    let label = object.labels().get(LABEL_RUNTIME)?;
-    filled(Some(label))
 }
 
 pub(super) fn phase(object: &ApiPod) -> &str {
@@ -147,8 +143,8 @@ fn is_true(condition: &PodCondition) -> bool {
     condition.status == "True"
 }
 
-fn heartbeat(object: &ApiPod) -> Heartbeat {
-    condition(object, POD_RUNTIMED_READY)
+fn heartbeat(names: &Names, object: &ApiPod) -> Heartbeat {
+    condition(object, &names.heartbeat_condition)
         .filter(|condition| is_true(condition))
         .and_then(|condition| condition.last_probe_time.as_ref())
         .map_or(Heartbeat::Missing, |probe| Heartbeat::At(probe.0))
@@ -159,6 +155,7 @@ mod tests {
     use k8s_openapi::api::core::v1::PodStatus;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use kruntimes_core::api::{Mode, RunAffinity, RunSpec, RunStatus, SessionMode};
+    use kruntimes_core::keys::POD_RUNTIMED_READY;
 
     use super::*;
 
@@ -244,7 +241,7 @@ mod tests {
             ),
             ("no status", ApiPod::default(), (false, Heartbeat::Missing)),
         ] {
-            let seen = pod(&object);
+            let seen = pod(&Names::default(), &object);
             assert_eq!((seen.ready, seen.heartbeat), want, "{case}");
         }
     }

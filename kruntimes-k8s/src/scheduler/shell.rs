@@ -6,17 +6,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::Pod as ApiPod;
 use kruntimes_core::crd::{PersistentWorkspace, Run as ApiRun, Runtime as ApiRuntime};
-use kruntimes_core::keys::LABEL_RUNTIME;
 use kruntimes_core::resources::Amounts;
 use kruntimes_sched::{Book, Namespace, Placement, Point, Profile, Run, RunUid, WaitingRoom};
 use kube::Client;
 use kube::runtime::watcher;
+use tokio::time::Instant;
 
 use super::events;
 use super::intents::{NoPerformer, Performer};
 use super::line::Line;
 use super::pools::Pools;
 use super::recorder::{NoRecorder, Recorder};
+use super::writer::Writer;
 use super::{Config, seen};
 use crate::cache::{Cache, Change, ObjectKey};
 use crate::clock::Clock;
@@ -29,7 +30,8 @@ pub(super) const PENDING_BY_WORKSPACE: &str = "pending-by-workspace";
 
 /// Everything one scheduler works with.
 pub(super) struct Shell {
-    pub(super) client: Client,
+    client: Client,
+    pub(super) writer: Writer,
     pub(super) config: Config,
     pub(super) clock: Clock,
     pub(super) profile: Profile,
@@ -57,11 +59,14 @@ pub(super) struct State {
     /// Binds whose outcome nobody knows yet. Their places stay reserved, and
     /// their Runs are read before anything else is done with them (S-86).
     pub(super) unsettled: BTreeMap<ObjectKey, Placement>,
+    /// When the watch told of Runs that are not placed yet.
+    pub(super) arrivals: BTreeMap<ObjectKey, Instant>,
 }
 
 impl Shell {
     pub(super) fn new(client: Client, config: Config, clock: Clock, profile: Profile) -> Self {
         Self {
+            writer: Writer::new(client.clone(), config.names.clone()),
             client,
             config,
             clock,
@@ -88,15 +93,14 @@ impl Shell {
     pub(super) async fn run(&self) {
         let namespace = self.config.namespace.as_deref();
         let all = watcher::Config::default;
-        let of_runtimes = all().labels(LABEL_RUNTIME);
-        let runs = self.runs.follow(self.client.clone(), namespace, all());
-        let runtimes = self.runtimes.follow(self.client.clone(), namespace, all());
-        let workspaces = self
-            .workspaces
-            .follow(self.client.clone(), namespace, all());
-        let pods = self
-            .pods
-            .follow(self.client.clone(), namespace, of_runtimes);
+        let names = &self.config.names;
+        let of_runtimes = all().labels(&names.runtime_label);
+        let client = || self.client.clone();
+        let runs = (self.runs).follow_named(client(), namespace, &names.runs, all());
+        let runtimes = (self.runtimes).follow_named(client(), namespace, &names.runtimes, all());
+        let workspaces =
+            (self.workspaces).follow_named(client(), namespace, &names.workspaces, all());
+        let pods = self.pods.follow(client(), namespace, of_runtimes);
         let working = async {
             // Nothing is placed before everything that holds capacity is known (S-125).
             futures::join!(
@@ -138,6 +142,12 @@ impl Shell {
 
     pub(super) fn run_changed(&self, change: &Change<ApiRun>) {
         let (old, new) = parts("Run", change);
+        if let (None, Some(new)) = (old, new)
+            && self.runs.is_synced()
+        {
+            let arrivals = &mut self.state().arrivals;
+            arrivals.insert(ObjectKey::of(new), Instant::now());
+        }
         self.show(old, new);
         if let (Some(gone), None) = (old, new) {
             self.abandon(&ObjectKey::of(gone));
@@ -186,6 +196,9 @@ impl Shell {
         }
         if !current.as_deref().is_some_and(seen::is_pending) {
             state.line.dismiss(&key);
+            if !current.as_deref().is_some_and(seen::is_active) {
+                state.arrivals.remove(&key);
+            }
         }
         if let Some(current) = current {
             state.book.observe(&seen::observation(&current));
@@ -242,5 +255,45 @@ async fn consume<T>(changes: impl Stream<Item = T>, take: impl Fn(T)) {
     let mut changes = std::pin::pin!(changes);
     while let Some(change) = changes.next().await {
         take(change);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kruntimes_core::api::{RunPhase, RunSpec, RunStatus};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn s_26_s_27_only_pending_runs_have_an_index_entry() {
+        use RunPhase::{Failed, Finalizing, Pending, Ready, Running, Scheduled, Succeeded};
+        let run = |spec: serde_json::Value, phase: Option<RunPhase>| {
+            let spec: RunSpec = serde_json::from_value(spec).unwrap();
+            let mut run = ApiRun::new("r", spec);
+            run.metadata.namespace = Some("ns".into());
+            run.status = phase.map(|phase| RunStatus {
+                phase,
+                ..RunStatus::default()
+            });
+            run
+        };
+        let whole = json!({
+            "runtime": "python", "mode": {"task": {}}, "workspace": {"name": "w"},
+        });
+        let bare = json!({"runtime": "", "mode": {"task": {}}});
+        for phase in [None, Some(Pending)] {
+            let waiting = run(whole.clone(), phase);
+            assert_eq!(pending_by_runtime(&waiting), ["ns/python"]);
+            assert_eq!(pending_by_workspace(&waiting), ["ns/w"]);
+            let bare = run(bare.clone(), phase);
+            assert!(pending_by_runtime(&bare).is_empty());
+            assert!(pending_by_workspace(&bare).is_empty());
+        }
+        for phase in [Scheduled, Running, Ready, Finalizing, Succeeded, Failed] {
+            let other = run(whole.clone(), Some(phase));
+            assert!(pending_by_runtime(&other).is_empty(), "{phase}");
+            assert!(pending_by_workspace(&other).is_empty(), "{phase}");
+        }
     }
 }

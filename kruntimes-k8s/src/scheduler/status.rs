@@ -3,16 +3,17 @@
 use jiff::Timestamp;
 use kruntimes_core::api::{RunPhase, RunStatus};
 use kruntimes_core::condition::{self, ConditionStatus, Fact};
-use kruntimes_core::keys::CONDITION_SCHEDULED;
 use kruntimes_core::life::{self, Failure};
 use kruntimes_core::time::Time;
 use kruntimes_sched::Pod;
+
+use super::names::Names;
 
 /// Condition reason of a Run that waits out its retry delay.
 const RETRY_BACKOFF: &str = "RetryBackoff";
 
 /// Assigns a Run to a Pod (S-82).
-pub fn bound(status: &RunStatus, pod: &Pod, now: Timestamp) -> RunStatus {
+pub fn bound(names: &Names, status: &RunStatus, pod: &Pod, now: Timestamp) -> RunStatus {
     let mut next = status.clone();
     next.phase = RunPhase::Scheduled;
     next.assigned_pod = Some(pod.name.to_string());
@@ -20,7 +21,7 @@ pub fn bound(status: &RunStatus, pod: &Pod, now: Timestamp) -> RunStatus {
     next.message = None;
     let message = format!("assigned to runtime pod {}", pod.name);
     let fact = Fact::new(
-        CONDITION_SCHEDULED,
+        &names.scheduled_condition,
         ConditionStatus::True,
         "Assigned",
         &message,
@@ -31,12 +32,13 @@ pub fn bound(status: &RunStatus, pod: &Pod, now: Timestamp) -> RunStatus {
 
 /// Tells a Run why it waits, or nothing when it has been told already (S-110).
 pub fn waiting(
+    names: &Names,
     status: &RunStatus,
     message: &str,
     reason: &str,
     now: Timestamp,
 ) -> Option<RunStatus> {
-    let told = is_told(status, reason)
+    let told = is_told(names, status, reason)
         && status.phase == RunPhase::Pending
         && status.message.as_deref() == Some(message);
     if told {
@@ -47,19 +49,24 @@ pub fn waiting(
     next.message = Some(message.to_owned());
     next.assigned_pod = None;
     next.assigned_pod_uid = None;
-    let fact = Fact::new(CONDITION_SCHEDULED, ConditionStatus::False, reason, message);
+    let fact = Fact::new(
+        &names.scheduled_condition,
+        ConditionStatus::False,
+        reason,
+        message,
+    );
     condition::set(&mut next.conditions, &fact, Time(now));
     Some(next)
 }
 
 /// Tells a Run that it waits for its next attempt, or nothing when it has been told already (S-111).
-pub fn backing_off(status: &RunStatus, now: Timestamp) -> Option<RunStatus> {
-    if is_told(status, RETRY_BACKOFF) {
+pub fn backing_off(names: &Names, status: &RunStatus, now: Timestamp) -> Option<RunStatus> {
+    if is_told(names, status, RETRY_BACKOFF) {
         return None;
     }
     let mut next = status.clone();
     let fact = Fact::new(
-        CONDITION_SCHEDULED,
+        &names.scheduled_condition,
         ConditionStatus::False,
         RETRY_BACKOFF,
         "waiting before the next attempt",
@@ -76,8 +83,8 @@ pub fn ended(status: &RunStatus, failure: Failure, now: Timestamp) -> RunStatus 
     }
 }
 
-fn is_told(status: &RunStatus, reason: &str) -> bool {
-    condition::get(&status.conditions, CONDITION_SCHEDULED)
+fn is_told(names: &Names, status: &RunStatus, reason: &str) -> bool {
+    condition::get(&status.conditions, &names.scheduled_condition)
         .is_some_and(|found| found.status == ConditionStatus::False && found.reason == reason)
 }
 
@@ -87,14 +94,25 @@ mod tests {
 
     use super::*;
 
+    fn ours() -> Names {
+        Names::default()
+    }
+
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
     }
 
     #[test]
     fn s_82_a_bind_sets_name_uid_phase_and_condition_and_clears_the_message() {
-        let told = waiting(&RunStatus::default(), "waiting", "NoReadyPods", at(1)).unwrap();
-        let bound = bound(&told, &Pod::new("p", "uid"), at(2));
+        let told = waiting(
+            &ours(),
+            &RunStatus::default(),
+            "waiting",
+            "NoReadyPods",
+            at(1),
+        )
+        .unwrap();
+        let bound = bound(&ours(), &told, &Pod::new("p", "uid"), at(2));
         assert_eq!(bound.phase, RunPhase::Scheduled);
         assert_eq!(bound.assigned_pod.as_deref(), Some("p"));
         assert_eq!(bound.assigned_pod_uid.as_deref(), Some("uid"));
@@ -110,18 +128,18 @@ mod tests {
 
     #[test]
     fn s_110_a_waiting_run_is_told_only_what_is_new() {
-        let told = waiting(&RunStatus::default(), "m", "NoReadyPods", at(1)).unwrap();
-        assert_eq!(waiting(&told, "m", "NoReadyPods", at(9)), None);
-        let reason = waiting(&told, "m", "HeartbeatStale", at(9)).unwrap();
+        let told = waiting(&ours(), &RunStatus::default(), "m", "NoReadyPods", at(1)).unwrap();
+        assert_eq!(waiting(&ours(), &told, "m", "NoReadyPods", at(9)), None);
+        let reason = waiting(&ours(), &told, "m", "HeartbeatStale", at(9)).unwrap();
         assert_eq!(reason.conditions[0].last_transition_time, Time(at(1)));
-        assert!(waiting(&told, "n", "NoReadyPods", at(9)).is_some());
+        assert!(waiting(&ours(), &told, "n", "NoReadyPods", at(9)).is_some());
     }
 
     #[test]
     fn s_111_the_backoff_is_told_once() {
-        let told = backing_off(&RunStatus::default(), at(1)).unwrap();
+        let told = backing_off(&ours(), &RunStatus::default(), at(1)).unwrap();
         assert_eq!(told.conditions[0].reason, "RetryBackoff");
-        assert_eq!(backing_off(&told, at(2)), None);
+        assert_eq!(backing_off(&ours(), &told, at(2)), None);
     }
 
     #[test]

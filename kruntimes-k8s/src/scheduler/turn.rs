@@ -14,37 +14,28 @@ use kruntimes_sched::{
     Action, CycleError, Decision, Gate, Held, Placement, Pod, PodName, Profile, Rejections,
     ReserveError, Run, Snapshot, calculate, post_bind, reserve, unreserve,
 };
-use kube::api::{Api, Patch, PatchParams};
 use tokio::time::Instant;
 
 use super::line::Ticket;
 use super::permission::{Standing, left, permitted};
 use super::recorder::{Outcome as Synced, Stage};
 use super::shell::{Shell, State};
+use super::writer::{WriteError, Written};
 use super::{REEXAMINE_AFTER, seen, status};
 use crate::cache::ObjectKey;
-use crate::patch::status_patch;
 use crate::queue::Outcome;
 
 /// Why a turn did not finish. All are repeated with the key's growing wait.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TurnError {
-    #[error("the status was not written")]
-    Api(#[from] kube::Error),
-    #[error("the status has no JSON form")]
-    Json(#[from] serde_json::Error),
+    #[error("the run was not read")]
+    Read(#[source] kube::Error),
+    #[error(transparent)]
+    Write(#[from] WriteError),
     #[error("the cycle failed")]
     Cycle(#[source] CycleError),
     #[error("an intent was not performed")]
     Intent(#[source] super::IntentError),
-}
-
-/// How a write ended that changed the world or found it changed.
-enum Written {
-    Done,
-    /// The Run changed since it was read (S-107).
-    Conflict,
-    Gone,
 }
 
 /// What one cycle leads to.
@@ -154,7 +145,7 @@ impl Shell {
                 self.end(object, failure, now).await
             }
             Gate::Backoff(left) => {
-                let told = status::backing_off(&current(object), now);
+                let told = status::backing_off(&self.config.names, &current(object), now);
                 let turn = self.tell(object, told, Outcome::After(left.to_std()));
                 self.timed(&object.spec.runtime, turn).await
             }
@@ -183,7 +174,13 @@ impl Shell {
             Plan::Bind(placement) => self.bind(object, placement, now).await,
             Plan::Wait { message, condition } => {
                 self.recorder.synced(runtime, Synced::NoPods);
-                let told = status::waiting(&current(object), &message, condition, now);
+                let told = status::waiting(
+                    &self.config.names,
+                    &current(object),
+                    &message,
+                    condition,
+                    now,
+                );
                 self.tell(object, told, Outcome::After(REEXAMINE_AFTER))
                     .await
             }
@@ -192,7 +189,8 @@ impl Shell {
             Plan::Hold { reason } => {
                 let runtime = quoted(runtime);
                 let message = format!("waiting for available runtime pods for runtime {runtime}");
-                let told = status::waiting(&current(object), &message, reason, now);
+                let told =
+                    status::waiting(&self.config.names, &current(object), &message, reason, now);
                 self.tell(object, told, Outcome::Done).await
             }
             Plan::Fail { reason, message } => {
@@ -290,14 +288,20 @@ impl Shell {
             run: Arc::clone(&placement.run),
             kept: false,
         };
-        let next = status::bound(&current(object), &placement.pod, now);
+        let names = &self.config.names;
+        let next = status::bound(names, &current(object), &placement.pod, now);
         let written = match self.prepare(&placement).await {
+            // The Pod may have gone while others prepared it (S-87).
+            Ok(_) if !self.is_there(&placement) => {
+                drop(reservation);
+                return Ok(Outcome::Retry);
+            }
             Ok(true) => self.write(object, &next).await,
-            Ok(false) => Ok(Written::Done),
+            Ok(false) => Ok(Written::Unchanged),
             Err(error) => Err(error),
         };
         match written {
-            Ok(Written::Done) => {
+            Ok(Written::Done(_) | Written::Unchanged) => {
                 reservation.keep();
                 self.placed(object);
                 post_bind(&self.profile, &placement);
@@ -314,7 +318,7 @@ impl Shell {
                 self.freed(&placement);
                 Ok(Outcome::Done)
             }
-            Err(TurnError::Api(error)) if is_unknown(&error) => {
+            Err(TurnError::Write(WriteError::Api(error))) if is_unknown(&error) => {
                 let key = ObjectKey::of(object);
                 tracing::warn!(%key, %error, "outcome of a bind is unknown, the run is read");
                 reservation.keep();
@@ -334,8 +338,7 @@ impl Shell {
     /// On error the place stays reserved and the Run unsettled: planning it
     /// again from an old version could give up a place that it really holds.
     async fn settle(&self, key: &ObjectKey) -> Result<Outcome, TurnError> {
-        let api = Api::<ApiRun>::namespaced(self.client.clone(), &key.namespace);
-        let found = api.get_opt(&key.name).await?;
+        let found = self.writer.read(key).await.map_err(TurnError::Read)?;
         let Some(placement) = self.state().unsettled.remove(key) else {
             return Ok(Outcome::Done);
         };
@@ -372,9 +375,15 @@ impl Shell {
     fn placed(&self, object: &ApiRun) {
         let runtime = &object.spec.runtime;
         self.recorder.synced(runtime, Synced::Scheduled);
+        let arrival = self.state().arrivals.remove(&ObjectKey::of(object));
         let created = object.metadata.creation_timestamp.as_ref();
-        let waited = created.map(|created| self.clock.now().duration_since(created.0));
-        if let Some(waited) = waited.and_then(|waited| Duration::try_from(waited).ok()) {
+        let Some(created) = created.map(|created| created.0) else {
+            return;
+        };
+        let by_stamp = Duration::try_from(self.clock.now().duration_since(created));
+        if let Ok(by_stamp) = by_stamp {
+            let arrival = arrival.map(|arrival| arrival.elapsed());
+            let waited = queued_for(by_stamp, arrival);
             self.recorder.queue_duration(runtime, waited);
         }
     }
@@ -393,7 +402,7 @@ impl Shell {
         }
         let next = status::ended(&current(object), failure, now);
         Ok(match self.write(object, &next).await? {
-            Written::Done | Written::Gone => Outcome::Done,
+            Written::Done(_) | Written::Unchanged | Written::Gone => Outcome::Done,
             Written::Conflict => Outcome::Retry,
         })
     }
@@ -409,7 +418,7 @@ impl Shell {
             return Ok(then);
         };
         Ok(match self.write(object, &next).await? {
-            Written::Done => then,
+            Written::Done(_) | Written::Unchanged => then,
             Written::Conflict => Outcome::Retry,
             Written::Gone => Outcome::Done,
         })
@@ -417,29 +426,16 @@ impl Shell {
 
     /// Patches the status against the version that was read (S-83) and takes the answer in.
     async fn write(&self, object: &ApiRun, next: &RunStatus) -> Result<Written, TurnError> {
-        let version = object.metadata.resource_version.as_deref();
-        let next = Some(next.clone());
-        let Some(patch) = status_patch(version, &object.status, &next)? else {
-            return Ok(Written::Done);
-        };
-        let key = ObjectKey::of(object);
-        let api = Api::<ApiRun>::namespaced(self.client.clone(), &key.namespace);
-        let params = PatchParams::default();
-        match api
-            .patch_status(&key.name, &params, &Patch::Merge(patch))
-            .await
-        {
-            Ok(object) => {
-                self.written(object);
-                Ok(Written::Done)
+        let written = self.writer.write(object, next).await?;
+        match &written {
+            Written::Done(object) => self.written((**object).clone()),
+            Written::Gone => {
+                let uid = object.metadata.uid.as_deref();
+                self.vanished(&ObjectKey::of(object), uid);
             }
-            Err(kube::Error::Api(answer)) if answer.is_conflict() => Ok(Written::Conflict),
-            Err(kube::Error::Api(answer)) if answer.is_not_found() => {
-                self.vanished(&key, object.metadata.uid.as_deref());
-                Ok(Written::Gone)
-            }
-            Err(error) => Err(error.into()),
+            Written::Unchanged | Written::Conflict => {}
         }
+        Ok(written)
     }
 }
 
@@ -480,10 +476,40 @@ fn take(
     }
 }
 
+/// Returns how long a Run waited: since it arrived, if that agrees with its time of creation.
+///
+/// Creation is known to the second only, and cut off: what the watch saw is
+/// finer, but may be late (C-127).
+fn queued_for(by_stamp: Duration, since_arrival: Option<Duration>) -> Duration {
+    let least = by_stamp.saturating_sub(Duration::from_secs(1));
+    since_arrival.map_or(by_stamp, |seen| seen.clamp(least, by_stamp))
+}
+
 /// Tells whether a write may have taken place although it was not answered.
 fn is_unknown(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(answer) => answer.code >= 500,
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s_121_c_127_a_wait_is_measured_finer_than_the_stamp_and_never_against_it() {
+        let millis = Duration::from_millis;
+        for (by_stamp, seen, want) in [
+            (900, Some(12), 12),
+            (5_400, None, 5_400),
+            // The watch told late.
+            (9_000, Some(100), 8_000),
+            // The API's clock is ahead of ours.
+            (200, Some(700), 200),
+        ] {
+            let waited = queued_for(millis(by_stamp), seen.map(millis));
+            assert_eq!(waited, millis(want), "{by_stamp} {seen:?}");
+        }
     }
 }

@@ -41,12 +41,13 @@ impl Shell {
 
     pub(super) fn pod_changed(&self, change: &Change<ApiPod>) {
         let (old, new) = parts("Pod", change);
-        self.state().pools.change(old, new);
+        let names = &self.config.names;
+        self.state().pools.change(names, old, new);
         let limit = self.config.heartbeat_limit();
-        let Some(pod) = new.or(old).map(seen::pod) else {
+        let Some(pod) = new.or(old).map(|pod| seen::pod(names, pod)) else {
             return;
         };
-        for wake in events::pod_changed(old, new, limit) {
+        for wake in events::pod_changed(names, old, new, limit) {
             if let Wake::Room {
                 runtime,
                 pod: name,

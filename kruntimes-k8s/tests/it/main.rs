@@ -19,4 +19,6 @@ mod runtime;
 #[cfg(test)]
 mod scheduler;
 #[cfg(test)]
+mod serve;
+#[cfg(test)]
 mod workflow;

@@ -133,7 +133,7 @@ fn s_69_a_negative_raw_score_is_an_error_and_zeros_stay() {
 }
 
 #[test]
-fn s_55_s_91_an_assumed_target_attracts_before_its_write_is_visible() {
+fn s_55_s_91_s_92_s_95_an_assumed_target_attracts_before_its_write_is_visible() {
     let snapshot = a_snapshot().pod(a_pod("a")).pod(a_pod("b"));
     let mut book = Book::new();
     book.reserve(&build("first").shared(), &a_pod("b").build())
@@ -169,7 +169,7 @@ fn s_35_a_run_is_no_target_of_its_own_affinity() {
 }
 
 #[test]
-fn s_100_s_101_only_a_run_that_satisfies_its_own_term_seeds_an_empty_cohort() {
+fn s_94_s_100_s_101_only_a_run_that_satisfies_its_own_term_seeds_an_empty_cohort() {
     let empty = a_snapshot().pod(a_pod("a").unready()).pod(a_pod("b"));
     let seed = build("r").near("stage", "build");
     assert_eq!(winner(&decide(&empty, seed.clone())), Some("b"));
@@ -258,7 +258,7 @@ fn s_60_a_placed_run_stays_when_its_targets_go() {
 }
 
 #[test]
-fn s_90_a_target_keeps_the_labels_it_was_reserved_with() {
+fn s_90_s_138_a_target_keeps_the_labels_it_was_reserved_with() {
     let snapshot = a_snapshot().pod(a_pod("a"));
     let mut book = Book::new();
     book.reserve(&build("t").shared(), &a_pod("a").build())

@@ -50,7 +50,7 @@ fn sorted(profile: &Profile, second: i64) -> Vec<String> {
 }
 
 #[test]
-fn s_159_waiting_can_count_and_ties_end_at_age_and_uid() {
+fn s_19_s_159_waiting_can_count_and_ties_end_at_age_and_uid() {
     let plain = standard().build().unwrap();
     let want = ["young", "old", "twin-a", "twin-b"];
     assert_eq!(sorted(&plain, 50), want);

@@ -78,7 +78,7 @@ fn s_48_s_112_a_workspace_on_its_way_out_or_unbound_is_told() {
 }
 
 #[test]
-fn s_48_s_102_a_bound_workspace_admits_exactly_its_pod() {
+fn s_41_s_48_s_102_a_bound_workspace_admits_exactly_its_pod() {
     let snapshot = two_pods().workspace(workspace().bound("b", "b-uid"));
     let profile = standard().build().unwrap();
     let decision = snapshot.decide(&a_run("r").workspace("w"), &profile);

@@ -1,6 +1,11 @@
 //! The scheduler against the in-process API service (scheduler, sections 4, 5, 10, 13 and 15).
 
+mod failover;
+mod histories;
+mod measured;
+mod names;
 mod points;
+mod rules;
 mod wakes;
 mod weather;
 mod world;
@@ -154,7 +159,7 @@ async fn s_109_an_invalid_request_fails_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn s_85_a_conflict_on_bind_is_repeated_silently() {
+async fn s_85_s_119_a_conflict_on_bind_is_repeated_silently() {
     let world = World::new().await;
     world.ready_pod("p", 1).await;
     world.meddle(&[Trick::Edit]);
@@ -207,7 +212,7 @@ async fn s_86_case_080_a_lost_answer_is_looked_up_once_and_the_run_is_not_bound_
 }
 
 #[tokio::test(start_paused = true)]
-async fn s_86_a_lost_request_is_looked_up_and_repeated() {
+async fn s_86_s_119_a_lost_request_is_looked_up_and_repeated() {
     for trick in [Trick::LoseRequest, Trick::LoseRequestAndRead] {
         let world = World::new().await;
         world.ready_pod("p", 1).await;
@@ -217,6 +222,7 @@ async fn s_86_a_lost_request_is_looked_up_and_repeated() {
         world.until_scheduled("r").await;
         assert!(start.elapsed().as_millis() < 100, "{trick:?}");
         assert_eq!(world.counts.get("sync python scheduled"), 1, "{trick:?}");
+        assert_eq!(world.counts.get("conflict bind"), 0, "{trick:?}");
     }
 }
 

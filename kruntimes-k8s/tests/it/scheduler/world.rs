@@ -235,6 +235,50 @@ impl World {
         self.scheduler.spawn(scheduler.run());
     }
 
+    /// Starts over with a scheduler behind `faults` that is equipped like this.
+    pub(crate) async fn start_equipped(
+        &mut self,
+        faults: &FaultLayer,
+        equip: impl FnOnce(Scheduler) -> Scheduler,
+    ) {
+        self.stop().await;
+        let client = self.server.client_with(faults);
+        let scheduler = Scheduler::new(client, Config::default(), self.clock.clone()).unwrap();
+        self.scheduler.spawn(equip(scheduler).run());
+    }
+
+    /// Starts a scheduler whose requests pass through a layer of the test's own.
+    pub(crate) fn start_through<L>(&mut self, layer: &L)
+    where
+        L: Layer<ApiService>,
+        L::Service: Service<Request<Body>, Response = Response<AnswerBody>> + Send + 'static,
+        <L::Service as Service<Request<Body>>>::Future: Send + 'static,
+        <L::Service as Service<Request<Body>>>::Error: Into<BoxError>,
+    {
+        self.schedule(self.server.client_with(layer));
+    }
+
+    /// Makes a namespace with a Runtime `python` and returns a client of it.
+    pub(crate) async fn namespace(&self, name: &str) -> Client {
+        let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(self.client());
+        let namespace = parsed(json!({"metadata": {"name": name}}));
+        let params = PostParams::default();
+        namespaces.create(&params, &namespace).await.unwrap();
+        let client = Client::new(self.server.service(), name);
+        create_runtime(&client, "python").await;
+        client
+    }
+
+    /// Returns a client that nobody meddles with.
+    pub(crate) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Returns the clock that everybody here reads.
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock.clone()
+    }
+
     /// Drops the scheduler's future.
     pub(crate) async fn stop(&mut self) {
         self.scheduler.shutdown().await;
@@ -249,49 +293,22 @@ impl World {
         Api::default_namespaced(self.client.clone())
     }
 
-    fn pods(&self) -> Api<Pod> {
+    pub(crate) fn pods(&self) -> Api<Pod> {
         Api::default_namespaced(self.client.clone())
     }
 
     pub(crate) async fn runtime(&self, name: &str) {
-        let runtime: Runtime = parsed(json!({
-            "apiVersion": "kruntimes.io/v1alpha1",
-            "kind": "Runtime",
-            "metadata": {"name": name},
-            "spec": {"template": {"spec": {"containers": [{"name": "runtime", "image": "i"}]}}},
-        }));
-        let api = Api::default_namespaced(self.client.clone());
-        api.create(&PostParams::default(), &runtime).await.unwrap();
+        create_runtime(&self.client, name).await;
     }
 
     /// Creates a Pod of Runtime `python` that is neither ready nor alive yet.
     pub(crate) async fn pod(&self, name: &str, runs: u32) {
-        let pod: Pod = parsed(json!({
-            "metadata": {
-                "name": name,
-                "labels": {"runtime": "python"},
-                "annotations": {"kruntimes.io/capacity.runs": runs.to_string()},
-            },
-            "spec": {"containers": [{"name": "runtime", "image": "i"}]},
-        }));
-        self.pods()
-            .create(&PostParams::default(), &pod)
-            .await
-            .unwrap();
+        create_pod(&self.client, name, runs).await;
     }
 
     /// Makes a Pod ready and gives it a heartbeat of now.
     pub(crate) async fn ready(&self, name: &str) {
-        let condition =
-            |kind: &str| json!({"type": kind, "status": "True", "lastProbeTime": self.clock.now()});
-        let patch = Patch::Merge(json!({"status": {
-            "phase": "Running",
-            "conditions": [condition("Ready"), condition("kruntimes.io/RuntimedReady")],
-        }}));
-        self.pods()
-            .patch_status(name, &PatchParams::default(), &patch)
-            .await
-            .unwrap();
+        enliven(&self.client, name, self.clock.now()).await;
     }
 
     /// Creates a ready Pod.
@@ -330,18 +347,7 @@ impl World {
 
     /// Creates a Run of Runtime `python`; `spec` is merged into its spec.
     pub(crate) async fn run(&self, name: &str, spec: Value) {
-        let mut whole = json!({"runtime": "python", "mode": {"task": {}}});
-        for (key, value) in spec.as_object().into_iter().flatten() {
-            whole[key] = value.clone();
-        }
-        let run: Run = parsed(json!({
-            "apiVersion": "kruntimes.io/v1alpha1",
-            "kind": "Run",
-            "metadata": {"name": name},
-            "spec": whole,
-        }));
-        let created = self.runs().create(&PostParams::default(), &run).await;
-        created.unwrap();
+        create_run(&self.client, name, &spec).await;
     }
 
     /// Writes the status of a Run, as runtimed or a controller would.
@@ -410,12 +416,67 @@ impl World {
     }
 }
 
+async fn create_runtime(client: &Client, name: &str) {
+    let runtime: Runtime = parsed(json!({
+        "apiVersion": "kruntimes.io/v1alpha1",
+        "kind": "Runtime",
+        "metadata": {"name": name},
+        "spec": {"template": {"spec": {"containers": [{"name": "runtime", "image": "i"}]}}},
+    }));
+    let api = Api::default_namespaced(client.clone());
+    api.create(&PostParams::default(), &runtime).await.unwrap();
+}
+
+/// Creates a Pod of Runtime `python` that is neither ready nor alive yet.
+pub(crate) async fn create_pod(client: &Client, name: &str, runs: u32) {
+    let pod: Pod = parsed(json!({
+        "metadata": {
+            "name": name,
+            "labels": {"runtime": "python"},
+            "annotations": {"kruntimes.io/capacity.runs": runs.to_string()},
+        },
+        "spec": {"containers": [{"name": "runtime", "image": "i"}]},
+    }));
+    let pods = Api::default_namespaced(client.clone());
+    pods.create(&PostParams::default(), &pod).await.unwrap();
+}
+
+/// Makes a Pod ready and gives it a heartbeat.
+pub(crate) async fn enliven(client: &Client, name: &str, now: Timestamp) {
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "lastProbeTime": now});
+    let patch = Patch::Merge(json!({"status": {
+        "phase": "Running",
+        "conditions": [condition("Ready"), condition("kruntimes.io/RuntimedReady")],
+    }}));
+    let (pods, params) = (
+        Api::<Pod>::default_namespaced(client.clone()),
+        PatchParams::default(),
+    );
+    pods.patch_status(name, &params, &patch).await.unwrap();
+}
+
+/// Creates a Run of Runtime `python`; `spec` is merged into its spec.
+pub(crate) async fn create_run(client: &Client, name: &str, spec: &Value) {
+    let mut whole = json!({"runtime": "python", "mode": {"task": {}}});
+    for (key, value) in spec.as_object().into_iter().flatten() {
+        whole[key] = value.clone();
+    }
+    let run: Run = parsed(json!({
+        "apiVersion": "kruntimes.io/v1alpha1",
+        "kind": "Run",
+        "metadata": {"name": name},
+        "spec": whole,
+    }));
+    let runs = Api::default_namespaced(client.clone());
+    runs.create(&PostParams::default(), &run).await.unwrap();
+}
+
 /// Returns status and reason of the condition `Scheduled`.
 pub(crate) fn reason(status: &RunStatus) -> Option<(&str, &str)> {
     let found = condition::get(&status.conditions, "Scheduled")?;
     Some((found.status.as_str(), found.reason.as_str()))
 }
 
-fn parsed<T: serde::de::DeserializeOwned>(value: Value) -> T {
+pub(crate) fn parsed<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).expect("the manifest fits its type")
 }
