@@ -9,6 +9,7 @@ use kruntimes_core::resources::{self, Amounts};
 use crate::book::Observation;
 use crate::calculate::calculate;
 use crate::decision::Action;
+use crate::identity::Namespace;
 use crate::pod::Pod;
 use crate::profile::Profile;
 use crate::run::Run;
@@ -18,7 +19,7 @@ use crate::testing::{a_pod, a_run, active, elsewhere, namespace, pending};
 use super::Ledger;
 
 const WORKERS: u64 = 4;
-const STEPS: u32 = 64;
+const STEPS: u32 = 80;
 
 /// What a history broke.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,70 +58,89 @@ impl Dice {
     }
 }
 
+/// Where a Run is; a place is an index into [`World::pods`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Life {
     Pending,
     On(usize),
     Ended,
+    Gone,
 }
 
-/// A Run as the API has it, and what of it is still on its way to the book.
+/// One version of a Run.
+type Version = (Life, Arc<Run>);
+
+/// A name as the API has it, and what of it is still on its way to the book.
 struct Subject {
-    run: Run,
+    space: Namespace,
     life: Life,
-    known: Life,
+    run: Arc<Run>,
+    /// How often the name was used.
+    births: u32,
+    known: Version,
     /// Versions that were not delivered yet, oldest first.
-    news: VecDeque<(Life, i32)>,
+    news: VecDeque<Version>,
 }
 
-/// What a worker is at.
+impl Subject {
+    fn turn(&mut self, life: Life) {
+        self.life = life;
+        self.news.push_back((life, Arc::clone(&self.run)));
+    }
+}
+
+/// What a worker is at: a name, a Pod, and the version of the Run that it read.
 enum Work {
     /// It chose from a snapshot that gets older.
-    Chosen(usize, usize),
+    Chosen(usize, usize, Arc<Run>),
     /// It holds a place and is about to write.
-    Reserved(usize, usize),
+    Reserved(usize, usize, Arc<Run>),
 }
 
 struct World<'a, L> {
     profile: &'a Profile,
     ledger: L,
     dice: Dice,
+    /// Every Pod there ever was.
     pods: Vec<Arc<Pod>>,
+    /// Those that are there.
+    live: Vec<usize>,
     subjects: Vec<Subject>,
     workers: BTreeMap<u64, Work>,
 }
 
 /// Plays one history and checks after every step that no Pod is overcommitted and no Run counted twice or not at all.
 ///
+/// Two namespaces have Runs of equal names on Pods of equal names and UIDs.
+/// Runs are placed, retried, deleted and made again, Pods replaced; what the
+/// book is shown of that comes late, overtaken by other Runs, and repeatedly.
+///
 /// # Errors
 ///
 /// Returns the item that broke first. The same seed plays the same history.
 pub fn history<L: Ledger>(profile: &Profile, ledger: L, seed: u64) -> Result<(), Broken> {
     let mut dice = Dice(seed);
-    let pods = (0..=dice.at(3)).map(|at| {
-        let pod = a_pod(&format!("p{at}")).offers("runs", dice.amount(4));
-        Arc::new(pod.build())
-    });
-    let pods = pods.collect();
-    let subjects = (0..4 + dice.at(5)).map(|at| {
-        let run = a_run(&format!("r{at}")).asks("runs", dice.amount(3));
-        let exclusive = dice.below(5) == 0;
-        Subject {
-            run: if exclusive { run.exclusive() } else { run }.build(),
-            life: Life::Pending,
-            known: Life::Pending,
-            news: VecDeque::new(),
-        }
-    });
-    let subjects = subjects.collect();
+    let pods: Vec<_> = (0..=dice.at(3))
+        .map(|at| {
+            a_pod(&format!("p{at}"))
+                .offers("runs", dice.amount(4))
+                .build()
+        })
+        .map(Arc::new)
+        .collect();
     let mut world = World {
         profile,
         ledger,
         dice,
+        live: (0..pods.len()).collect(),
         pods,
-        subjects,
+        subjects: Vec::new(),
         workers: BTreeMap::new(),
     };
+    for at in 0..4 + world.dice.at(5) {
+        let subject = world.subject(at);
+        world.subjects.push(subject);
+    }
     for step in 0..STEPS {
         world.step();
         world
@@ -138,37 +158,68 @@ pub fn history<L: Ledger>(profile: &Profile, ledger: L, seed: u64) -> Result<(),
     Ok(())
 }
 
+/// Returns the namespaces that the histories play in.
+fn spaces() -> [Namespace; 2] {
+    [namespace(), "other".into()]
+}
+
 impl<L: Ledger> World<'_, L> {
     fn step(&mut self) {
         let worker = self.dice.below(WORKERS);
         let subject = self.dice.at(self.subjects.len());
-        match self.dice.below(12) {
-            0..5 => self.work(worker, subject),
-            5..9 => {
+        match self.dice.below(18) {
+            0..6 => self.work(worker, subject),
+            6..11 => {
                 self.deliver();
             }
-            9 => self.end(subject),
-            10 => self.lose(subject),
-            _ => self.relist(),
+            11 => self.end(subject),
+            12 => self.lose(subject),
+            13 => self.relist(),
+            14 => self.repeat(subject),
+            15 => self.delete(subject),
+            16 => self.make_again(subject),
+            _ => self.replace_pod(),
         }
+    }
+
+    /// Makes a Run of a name that both namespaces use.
+    fn subject(&mut self, at: usize) -> Subject {
+        let space = spaces()[at % 2].clone();
+        let run = self.new_run(&space, at / 2, 0);
+        Subject {
+            space,
+            life: Life::Pending,
+            births: 0,
+            known: (Life::Pending, Arc::clone(&run)),
+            run,
+            news: VecDeque::new(),
+        }
+    }
+
+    fn new_run(&mut self, space: &Namespace, name: usize, birth: u32) -> Arc<Run> {
+        let run = a_run(&format!("r{name}"))
+            .namespace(space.as_str())
+            .uid(&format!("{}-{name}-{birth}", space.as_str()))
+            .asks("runs", self.dice.amount(3));
+        let exclusive = self.dice.below(5) == 0;
+        if exclusive { run.exclusive() } else { run }.shared()
     }
 
     /// Moves a worker on: take and choose, reserve, write.
     fn work(&mut self, worker: u64, subject: usize) {
         match self.workers.remove(&worker) {
             None => self.choose(worker, subject),
-            Some(Work::Chosen(subject, pod)) => {
-                let run = Arc::new(self.subjects[subject].run.clone());
+            Some(Work::Chosen(subject, pod, run)) => {
                 let (profile, now) = (self.profile, Timestamp::UNIX_EPOCH);
-                if self.ledger.reserve(profile, &run, &self.pods[pod], now) {
-                    self.workers.insert(worker, Work::Reserved(subject, pod));
+                let is_there = self.live.contains(&pod);
+                if is_there && self.ledger.reserve(profile, &run, &self.pods[pod], now) {
+                    let reserved = Work::Reserved(subject, pod, run);
+                    self.workers.insert(worker, reserved);
                 }
             }
-            Some(Work::Reserved(subject, pod)) => match self.dice.below(4) {
-                0 => self
-                    .ledger
-                    .release(self.profile, &self.subjects[subject].run),
-                outcome => self.write(subject, pod, outcome == 1),
+            Some(Work::Reserved(subject, pod, run)) => match self.dice.below(4) {
+                0 => self.ledger.release(self.profile, &run),
+                outcome => self.write(subject, pod, &run, outcome == 1),
             },
         }
     }
@@ -176,39 +227,45 @@ impl<L: Ledger> World<'_, L> {
     fn choose(&mut self, worker: u64, at: usize) {
         let subject = &self.subjects[at];
         let taken = self.workers.values().any(|work| match work {
-            Work::Chosen(other, _) | Work::Reserved(other, _) => *other == at,
+            Work::Chosen(other, ..) | Work::Reserved(other, ..) => *other == at,
         });
         // A worker acts on no version that is older than the last write of this process.
         let written = subject
             .news
             .iter()
             .any(|(life, _)| matches!(life, Life::On(_)));
-        if taken || written || subject.known != Life::Pending {
+        if taken || written || subject.known.0 != Life::Pending {
             return;
         }
-        let view = self.ledger.view(&namespace());
+        let run = Arc::clone(&subject.known.1);
+        let view = self.ledger.view(&subject.space);
         let now = Timestamp::UNIX_EPOCH;
-        let snapshot = Snapshot::new(now, self.pods.iter().cloned(), view);
-        let decision = calculate(&snapshot, &subject.run, self.profile);
+        let pods = self.live.iter().map(|at| Arc::clone(&self.pods[*at]));
+        let snapshot = Snapshot::new(now, pods, view);
+        let decision = calculate(&snapshot, &run, self.profile);
         let Action::Bind { pod, .. } = decision.action else {
             return;
         };
-        if let Some(pod) = self.pods.iter().position(|other| other.name == pod) {
-            self.workers.insert(worker, Work::Chosen(at, pod));
+        let live = self.live.iter().copied();
+        let pod = live.into_iter().find(|at| self.pods[*at].name == pod);
+        if let Some(pod) = pod {
+            self.workers.insert(worker, Work::Chosen(at, pod, run));
         }
     }
 
-    /// The API takes the write; its answer reaches the book at once, or only with the watch.
-    fn write(&mut self, at: usize, pod: usize, answered: bool) {
+    /// The API takes the write unless the Run changed; its answer reaches the book at once, or only with the watch.
+    fn write(&mut self, at: usize, pod: usize, read: &Arc<Run>, answered: bool) {
         let subject = &mut self.subjects[at];
-        subject.life = Life::On(pod);
-        subject.news.push_back((Life::On(pod), subject.run.attempt));
+        if subject.life != Life::Pending || subject.run != *read {
+            self.ledger.release(self.profile, read);
+            return;
+        }
+        subject.turn(Life::On(pod));
         if answered {
             // Versions older than the answer are not shown any more.
             subject.news.clear();
-            subject.known = Life::On(pod);
-            let seen = self.seen(at, Life::On(pod), self.subjects[at].run.attempt);
-            self.ledger.observe(&seen);
+            subject.known = (Life::On(pod), Arc::clone(&subject.run));
+            self.repeat(at);
         }
     }
 
@@ -221,29 +278,28 @@ impl<L: Ledger> World<'_, L> {
             return false;
         }
         let at = waiting[self.dice.at(waiting.len())];
-        if let Some((life, attempt)) = self.subjects[at].news.pop_front() {
-            self.subjects[at].known = life;
-            let seen = self.seen(at, life, attempt);
-            self.ledger.observe(&seen);
+        if let Some(version) = self.subjects[at].news.pop_front() {
+            self.subjects[at].known = version;
+            self.repeat(at);
         }
         true
     }
 
-    /// Shows the complete list again, as it is known by now.
+    /// Shows once more what was shown last.
+    fn repeat(&mut self, at: usize) {
+        let seen = self.seen(&self.subjects[at].known);
+        self.ledger.observe(&seen);
+    }
+
+    /// Shows the complete list of a namespace again, as it is known by now.
     fn relist(&mut self) {
-        let known = (0..self.subjects.len()).map(|at| {
-            let subject = &self.subjects[at];
-            let oldest = subject.news.front().map(|(_, attempt)| *attempt);
-            let attempt = oldest.unwrap_or(subject.run.attempt);
-            // A version that lost its Pod starts the next attempt.
-            let lost = subject
-                .news
-                .front()
-                .is_some_and(|(life, _)| *life == Life::Pending);
-            self.seen(at, subject.known, attempt - i32::from(lost))
+        let space = spaces()[self.dice.at(2)].clone();
+        let known = self.subjects.iter().filter(|subject| {
+            // What is gone is in no list.
+            subject.space == space && subject.known.0 != Life::Gone
         });
-        let known: Vec<Observation> = known.collect();
-        self.ledger.observe_all(&namespace(), &known);
+        let known: Vec<Observation> = known.map(|subject| self.seen(&subject.known)).collect();
+        self.ledger.observe_all(&space, &known);
         // Another namespace's list touches nothing here (S-80).
         self.ledger.observe_all(&"another".into(), &[]);
     }
@@ -251,8 +307,7 @@ impl<L: Ledger> World<'_, L> {
     fn end(&mut self, at: usize) {
         let subject = &mut self.subjects[at];
         if matches!(subject.life, Life::On(_)) {
-            subject.life = Life::Ended;
-            subject.news.push_back((Life::Ended, subject.run.attempt));
+            subject.turn(Life::Ended);
         }
     }
 
@@ -260,55 +315,94 @@ impl<L: Ledger> World<'_, L> {
     fn lose(&mut self, at: usize) {
         let subject = &mut self.subjects[at];
         if matches!(subject.life, Life::On(_)) {
-            subject.run.attempt += 1;
-            subject.life = Life::Pending;
-            subject.news.push_back((Life::Pending, subject.run.attempt));
+            subject.run = Arc::new(Run {
+                attempt: subject.run.attempt + 1,
+                ..Run::clone(&subject.run)
+            });
+            subject.turn(Life::Pending);
         }
     }
 
-    fn seen(&self, at: usize, life: Life, attempt: i32) -> Observation {
-        let run = Arc::new(Run {
-            attempt,
-            ..self.subjects[at].run.clone()
-        });
+    fn delete(&mut self, at: usize) {
+        let subject = &mut self.subjects[at];
+        if subject.life != Life::Gone {
+            subject.turn(Life::Gone);
+        }
+    }
+
+    /// A Run of the same name and another UID is made (S-133).
+    fn make_again(&mut self, at: usize) {
+        if self.subjects[at].life == Life::Gone {
+            let (space, birth) = (
+                self.subjects[at].space.clone(),
+                self.subjects[at].births + 1,
+            );
+            let run = self.new_run(&space, at / 2, birth);
+            let subject = &mut self.subjects[at];
+            (subject.run, subject.births) = (run, birth);
+            subject.turn(Life::Pending);
+        }
+    }
+
+    /// A Pod goes, and another one of its name comes; its Runs are given up.
+    fn replace_pod(&mut self) {
+        let slot = self.dice.at(self.live.len());
+        let (old, new) = (self.live[slot], self.pods.len());
+        let name = self.pods[old].name.as_str();
+        let pod = a_pod(name).uid(&format!("{name}-{new}"));
+        let pod = pod.offers("runs", self.dice.amount(4)).build();
+        self.pods.push(Arc::new(pod));
+        self.live[slot] = new;
+        for at in 0..self.subjects.len() {
+            if self.subjects[at].life == Life::On(old) {
+                self.lose(at);
+            }
+        }
+    }
+
+    fn seen(&self, (life, run): &Version) -> Observation {
+        let run = Arc::clone(run);
         match life {
             Life::Pending => pending(run),
-            Life::On(pod) => active(run, &self.pods[pod]),
-            Life::Ended => elsewhere(run),
+            Life::On(pod) => active(run, &self.pods[*pod]),
+            Life::Ended | Life::Gone => elsewhere(run),
         }
     }
 
     fn check(&self) -> Result<(), (&'static str, String)> {
-        for (at, pod) in self.pods.iter().enumerate() {
-            let counted = self.ledger.used(&namespace(), pod);
-            let mut really = Amounts::new();
-            let mut neighbours = 0_usize;
-            let mut exclusive = false;
-            for subject in &self.subjects {
-                if subject.life == Life::On(at) {
-                    resources::add(&mut really, &subject.run.request);
-                    neighbours += 1;
-                    exclusive |= subject.run.exclusive;
-                }
+        for space in spaces() {
+            for at in 0..self.pods.len() {
+                self.check_pod(&space, at)?;
             }
-            if exceeds(&counted, &pod.capacity) {
-                return Err(("S-81", format!("{} counts {counted:?}", pod.name)));
-            }
-            if exceeds(&really, &pod.capacity) {
-                return Err(("S-81", format!("{} really holds {really:?}", pod.name)));
-            }
-            if exclusive && neighbours > 1 {
-                return Err(("S-54", format!("{} is shared", pod.name)));
-            }
-            if exceeds(&really, &counted) {
-                let detail = format!("{} holds {really:?}, counts {counted:?}", pod.name);
-                return Err(("S-79", detail));
-            }
-            let quiet = self.workers.is_empty() && self.subjects.iter().all(|s| s.news.is_empty());
-            if quiet && counted != really {
-                let detail = format!("{} holds {really:?}, counts {counted:?}", pod.name);
-                return Err(("S-79", detail));
-            }
+        }
+        Ok(())
+    }
+
+    fn check_pod(&self, space: &Namespace, at: usize) -> Result<(), (&'static str, String)> {
+        let pod = &self.pods[at];
+        let counted = self.ledger.used(space, pod);
+        let mut really = Amounts::new();
+        let mut neighbours = 0_usize;
+        let mut exclusive = false;
+        let here = self.subjects.iter().filter(|run| run.space == *space);
+        for subject in here.filter(|run| run.life == Life::On(at)) {
+            resources::add(&mut really, &subject.run.request);
+            neighbours += 1;
+            exclusive |= subject.run.exclusive;
+        }
+        if exceeds(&counted, &pod.capacity) {
+            return Err(("S-81", format!("{} counts {counted:?}", pod.name)));
+        }
+        if exceeds(&really, &pod.capacity) {
+            return Err(("S-81", format!("{} really holds {really:?}", pod.name)));
+        }
+        if exclusive && neighbours > 1 {
+            return Err(("S-54", format!("{} is shared", pod.name)));
+        }
+        let quiet = self.workers.is_empty() && self.subjects.iter().all(|s| s.news.is_empty());
+        if exceeds(&really, &counted) || (quiet && counted != really) {
+            let detail = format!("{} holds {really:?}, counts {counted:?}", pod.name);
+            return Err(("S-79", detail));
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ fn profile() -> Profile {
 }
 
 #[test]
-fn s_81_s_79_s_80_no_history_breaks_the_book() {
+fn s_79_s_80_s_81_s_140_no_history_breaks_the_book() {
     #[expect(
         clippy::disallowed_methods,
         reason = "the long run is asked for from outside"
