@@ -285,7 +285,9 @@ mod tests {
             assert!(text.contains(&line), "{line} is not in {text}");
         }
         assert!(text.contains("d_count{runtime=\"r\"} 5\n"), "{text}");
-        assert!(text.contains("d_sum{runtime=\"r\"} 600.013\n"), "{text}");
+        let sum = 0.005 + 0.007 + 300.0 + 300.001;
+        let line = format!("d_sum{{runtime=\"r\"}} {sum}\n");
+        assert!(text.contains(&line), "{line} is not in {text}");
     }
 
     #[test]
