@@ -17,7 +17,7 @@ use crate::chain;
 use crate::patch::status_patch;
 use crate::pool::BY_WORKSPACE;
 use crate::queue::Outcome;
-use crate::scheduler::seen;
+use crate::scheduler::{Names, seen};
 
 /// Why one turn did not finish. All are repeated.
 #[derive(Debug, thiserror::Error)]
@@ -115,11 +115,11 @@ impl Controller {
         if bound_pod(object).is_some() {
             return Vec::new();
         }
-        let now = self.shared.clock.now();
+        let (now, names) = (self.shared.clock.now(), Names::default());
         let fits = |pod: &&Arc<Pod>| {
-            let view = seen::pod(pod);
+            let view = seen::pod(&names, pod);
             pod.namespace().as_deref() == Some(&key.namespace)
-                && seen::runtime_of(pod) == Some(&object.spec.runtime)
+                && names.runtime_of(pod) == Some(&object.spec.runtime)
                 && view.ready
                 && view.heartbeat.is_fresh(now, self.heartbeat_limit)
         };

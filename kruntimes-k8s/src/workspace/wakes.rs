@@ -7,7 +7,7 @@ use kube::ResourceExt as _;
 
 use crate::cache::{Change, ObjectKey};
 use crate::pool::workspace_in_use;
-use crate::scheduler::seen;
+use crate::scheduler::{Names, seen};
 
 /// Returns the workspaces that a Run begins or ceases to use.
 pub(super) fn by_run(change: &Change<Run>) -> Vec<ObjectKey> {
@@ -50,9 +50,10 @@ pub(super) fn offered_runtime(change: &Change<Pod>) -> Option<ObjectKey> {
     let Change::Applied { new, .. } = change else {
         return None;
     };
-    let seen = seen::pod(new);
+    let names = Names::default();
+    let seen = seen::pod(&names, new);
     let offered = seen.ready && seen.heartbeat != Heartbeat::Missing;
-    let runtime = seen::runtime_of(new).filter(|_| offered)?;
+    let runtime = names.runtime_of(new).filter(|_| offered)?;
     Some(ObjectKey::new(new.namespace().unwrap_or_default(), runtime))
 }
 
