@@ -1,20 +1,19 @@
 //! What holds capacity: observed Runs and assumptions, handed over without a gap.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kruntimes_core::quantity::Quantity;
-use kruntimes_core::resources::Amounts;
+use kruntimes_core::resources::{self, Amounts};
 
-use crate::identity::{Namespace, PodName, PodUid, RunName, RunUid};
+use crate::identity::{Namespace, PodName, PodUid, RunUid};
 use crate::occupancy::{Hold, Occupancy, Origin};
 use crate::pod::Pod;
 use crate::run::Run;
+use crate::sites::Sites;
+use crate::space::Space;
 use crate::trail::{Change, Trail};
-
-/// A Pod as holds name it: with its UID, or by name alone.
-type Site = (PodName, Option<PodUid>);
-type Sites = BTreeMap<Site, Arc<Occupancy>>;
 
 /// Where an observed Run stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,13 +104,6 @@ pub struct Book {
     trail: Trail,
 }
 
-#[derive(Clone, Debug, Default)]
-struct Space {
-    holds: BTreeMap<RunUid, Arc<Hold>>,
-    names: BTreeMap<RunName, RunUid>,
-    sites: Arc<Sites>,
-}
-
 /// Everything that held capacity of one namespace at one instant; never changes.
 #[derive(Clone, Debug, Default)]
 pub struct View {
@@ -122,19 +114,26 @@ pub struct View {
 impl View {
     /// Returns what the Pod holds: Runs that record its UID, and Runs that record only its name (S-13).
     pub fn occupancy(&self, pod: &Pod) -> Arc<Occupancy> {
-        occupancy(&self.sites, &pod.name, &pod.uid).unwrap_or_else(|| Arc::clone(&self.nothing))
+        (self.sites.occupancy(pod)).unwrap_or_else(|| Arc::clone(&self.nothing))
     }
 
     /// Returns every hold of the namespace with its Pod, in Pod order.
     pub fn holds(&self) -> impl Iterator<Item = &Hold> {
-        self.sites.values().flat_map(|occupancy| occupancy.holds())
+        self.sites().flat_map(|(_, _, held)| held.holds())
     }
 
     /// Returns every Pod that holds something, by name and, where it is recorded, UID.
     pub fn sites(&self) -> impl Iterator<Item = (&PodName, Option<&PodUid>, &Occupancy)> {
-        self.sites
-            .iter()
-            .map(|((name, uid), held)| (name, uid.as_ref(), held.as_ref()))
+        let mut sites: Vec<_> = self.sites_in_any_order().collect();
+        sites.sort_unstable_by_key(|(name, uid, _)| (*name, *uid));
+        sites.into_iter()
+    }
+
+    /// Returns the same more quickly.
+    pub(crate) fn sites_in_any_order(
+        &self,
+    ) -> impl Iterator<Item = (&PodName, Option<&PodUid>, &Occupancy)> {
+        self.sites.iter()
     }
 
     /// Returns the view as it would be without some Runs.
@@ -144,26 +143,14 @@ impl View {
 
     /// Puts a view together from its holds, as one that was recorded.
     pub(crate) fn of<'a>(holds: impl IntoIterator<Item = &'a Hold>) -> Self {
-        let mut sites = Sites::new();
+        let mut sites = Sites::default();
         for hold in holds {
-            let site = (hold.pod.clone(), hold.pod_uid.clone());
-            let occupancy = sites.entry(site).or_default();
-            Arc::make_mut(occupancy).insert(Arc::new(hold.clone()));
+            sites.insert(&Arc::new(hold.clone()));
         }
         Self {
             sites: Arc::new(sites),
             nothing: Arc::default(),
         }
-    }
-}
-
-fn occupancy(sites: &Sites, pod: &PodName, uid: &PodUid) -> Option<Arc<Occupancy>> {
-    let by_name = sites.get(&(pod.clone(), None));
-    let by_uid = sites.get(&(pod.clone(), Some(uid.clone())));
-    match (by_name, by_uid) {
-        (None, None) => None,
-        (Some(one), None) | (None, Some(one)) => Some(Arc::clone(one)),
-        (Some(one), Some(other)) => Some(Arc::new(one.merged(other))),
     }
 }
 
@@ -178,19 +165,15 @@ impl Book {
         let run = &seen.run;
         let space = self.spaces.entry(run.namespace.clone()).or_default();
         // A Run of the same name and another UID replaced the earlier one (S-133).
-        if let Some(earlier) = space.names.get(&run.name)
-            && *earlier != run.uid
+        if let Some(earlier) = space.named(run.name.as_str())
+            && earlier.run.uid != run.uid
         {
-            let earlier = earlier.clone();
+            let earlier = earlier.run.uid.clone();
             space.remove(&earlier, &mut self.trail);
         }
         match &seen.state {
             RunState::Pending => {
-                if space
-                    .holds
-                    .get(&run.uid)
-                    .is_some_and(|hold| !still_assumed(hold, run))
-                {
+                if (space.hold(&run.uid)).is_some_and(|hold| !still_assumed(hold, run)) {
                     space.remove(&run.uid, &mut self.trail);
                 }
             }
@@ -222,12 +205,9 @@ impl Book {
             }
         }
         if let Some(space) = self.spaces.get_mut(namespace) {
-            let gone: Vec<RunUid> = space
-                .holds
-                .keys()
-                .filter(|uid| !present.contains(*uid))
-                .cloned()
-                .collect();
+            let held = space.holds().map(|hold| &hold.run.uid);
+            let gone = held.filter(|uid| !present.contains(*uid));
+            let gone: Vec<RunUid> = gone.cloned().collect();
             for uid in gone {
                 space.remove(&uid, &mut self.trail);
             }
@@ -246,7 +226,8 @@ impl Book {
     /// Forgets whatever Run of this name holds capacity.
     pub fn forget_named(&mut self, namespace: &Namespace, name: &str) {
         let space = self.spaces.get(namespace);
-        if let Some(uid) = space.and_then(|space| space.names.get(name)).cloned() {
+        if let Some(hold) = space.and_then(|space| space.named(name)) {
+            let uid = hold.run.uid.clone();
             self.forget(namespace, &uid);
         }
     }
@@ -260,18 +241,26 @@ impl Book {
     /// Returns what is in the way by the book's present knowledge, however old
     /// the snapshot was from which the Pod was chosen.
     pub fn reserve(&mut self, run: &Arc<Run>, pod: &Pod) -> Result<(), Taken> {
-        let held = self.occupancy(&run.namespace, pod);
-        if let Some(hold) = self.hold(&run.namespace, &run.uid)
-            && hold.origin == Origin::Observed
-        {
+        let before = self.hold(&run.namespace, &run.uid);
+        if before.is_some_and(|hold| hold.origin == Origin::Observed) {
             return Err(Taken::AlreadyActive(run.uid.clone()));
         }
+        let is_new = before.is_none();
+        let held = self.occupancy(&run.namespace, pod);
         if held.excludes(run) {
             return Err(Taken::Exclusive);
         }
-        if !held.admits(run, &pod.capacity) {
-            return Err(no_room(run, &held.usage_without(&run.uid), &pod.capacity));
+        let usage = if is_new {
+            Cow::Borrowed(held.usage())
+        } else {
+            held.usage_without(&run.uid)
+        };
+        if !resources::fits(&run.request, &usage, &pod.capacity) {
+            return Err(no_room(run, &usage, &pod.capacity));
         }
+        // With nobody else looking at it the occupancy changes in place.
+        drop(usage);
+        drop(held);
         let space = self.spaces.entry(run.namespace.clone()).or_default();
         let hold = Hold {
             run: Arc::clone(run),
@@ -279,7 +268,11 @@ impl Book {
             pod_uid: Some(pod.uid.clone()),
             origin: Origin::Assumed,
         };
-        space.insert(hold, &mut self.trail);
+        if is_new {
+            space.insert_new(hold, &mut self.trail);
+        } else {
+            space.insert(hold, &mut self.trail);
+        }
         Ok(())
     }
 
@@ -295,15 +288,14 @@ impl Book {
 
     /// Returns how a Run holds capacity, if it does.
     pub fn hold(&self, namespace: &Namespace, run: &RunUid) -> Option<&Hold> {
-        let space = self.spaces.get(namespace)?;
-        space.holds.get(run).map(AsRef::as_ref)
+        self.spaces.get(namespace)?.hold(run)
     }
 
     /// Returns what a Pod holds at this instant.
     pub fn occupancy(&self, namespace: &Namespace, pod: &Pod) -> Arc<Occupancy> {
         self.spaces
             .get(namespace)
-            .and_then(|space| occupancy(&space.sites, &pod.name, &pod.uid))
+            .and_then(|space| space.sites.occupancy(pod))
             .unwrap_or_default()
     }
 
@@ -321,8 +313,8 @@ impl Book {
 
     /// Returns the number of assumptions of all namespaces.
     pub fn assumed(&self) -> usize {
-        let holds = self.spaces.values().flat_map(|space| space.holds.values());
-        holds.filter(|hold| hold.origin == Origin::Assumed).count()
+        let assumed = |hold: &&Arc<Hold>| hold.origin == Origin::Assumed;
+        self.holds().filter(assumed).count()
     }
 
     /// Checks that the book does not contradict itself; for property tests (S-154).
@@ -333,20 +325,20 @@ impl Book {
     pub fn check(&self) -> Result<(), Violation> {
         for space in self.spaces.values() {
             let mut counted: BTreeMap<&RunUid, u32> = BTreeMap::new();
-            for ((pod, uid), occupancy) in space.sites.iter() {
+            for (pod, uid, occupancy) in space.sites.iter() {
                 if occupancy.is_empty() || occupancy.recount() != *occupancy.usage() {
                     return Err(Violation::Sums(pod.clone()));
                 }
-                for hold in occupancy.holds() {
-                    if hold.pod != *pod || hold.pod_uid != *uid {
+                for hold in occupancy.holds_in_any_order() {
+                    if hold.pod != *pod || hold.pod_uid.as_ref() != uid {
                         return Err(Violation::Count(hold.run.uid.clone()));
                     }
                     *counted.entry(&hold.run.uid).or_default() += 1;
                 }
             }
-            for uid in space.holds.keys() {
-                if counted.remove(uid) != Some(1) {
-                    return Err(Violation::Count(uid.clone()));
+            for hold in space.holds() {
+                if counted.remove(&hold.run.uid) != Some(1) {
+                    return Err(Violation::Count(hold.run.uid.clone()));
                 }
             }
             if let Some(uid) = counted.into_keys().next() {
@@ -390,16 +382,21 @@ impl Book {
         self.trail.take()
     }
 
+    /// Takes an emptied list of changes back.
+    pub(crate) fn keep_changes(&mut self, emptied: Vec<Change>) {
+        self.trail.keep(emptied);
+    }
+
     /// Returns everything that holds capacity, of all namespaces.
     pub(crate) fn holds(&self) -> impl Iterator<Item = &Arc<Hold>> {
-        self.spaces.values().flat_map(|space| space.holds.values())
+        self.spaces.values().flat_map(Space::holds)
     }
 
     fn drop_if_empty(&mut self, namespace: &Namespace) {
         if self
             .spaces
             .get(namespace)
-            .is_some_and(|space| space.holds.is_empty())
+            .is_some_and(Space::is_empty)
         {
             self.spaces.remove(namespace);
         }
@@ -425,38 +422,5 @@ fn no_room(run: &Run, usage: &Amounts, capacity: &Amounts) -> Taken {
         free: free_of(&resource),
         resource,
         asked,
-    }
-}
-
-impl Space {
-    fn insert(&mut self, hold: Hold, trail: &mut Trail) {
-        self.remove(&hold.run.uid, trail);
-        let hold = Arc::new(hold);
-        trail.note(&hold, true);
-        let site = (hold.pod.clone(), hold.pod_uid.clone());
-        let occupancy = Arc::make_mut(&mut self.sites).entry(site).or_default();
-        Arc::make_mut(occupancy).insert(Arc::clone(&hold));
-        self.names
-            .insert(hold.run.name.clone(), hold.run.uid.clone());
-        self.holds.insert(hold.run.uid.clone(), hold);
-    }
-
-    fn remove(&mut self, run: &RunUid, trail: &mut Trail) {
-        let Some(hold) = self.holds.remove(run) else {
-            return;
-        };
-        trail.note(&hold, false);
-        if self.names.get(&hold.run.name) == Some(run) {
-            self.names.remove(&hold.run.name);
-        }
-        let sites = Arc::make_mut(&mut self.sites);
-        let site = (hold.pod.clone(), hold.pod_uid.clone());
-        if let Some(occupancy) = sites.get_mut(&site) {
-            let occupancy = Arc::make_mut(occupancy);
-            occupancy.remove(run);
-            if occupancy.is_empty() {
-                sites.remove(&site);
-            }
-        }
     }
 }

@@ -86,15 +86,19 @@ mod profile;
 mod profiles;
 mod queueing;
 mod record;
+mod register;
 mod reserve;
 mod room;
 mod run;
 mod scoring;
 mod shared;
+mod sites;
 mod snapshot;
+mod space;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod trail;
+mod vocabulary;
 mod waiting;
 mod workspace;
 
@@ -135,4 +139,5 @@ pub use reserve::{ReserveError, reserve, unreserve};
 pub use room::{Permitted, Waiter, WaitingRoom, permit};
 pub use run::{Labels, Placeable, Run};
 pub use snapshot::{Nominated, PodState, Snapshot};
+pub use vocabulary::Vocabulary;
 pub use workspace::Workspace;

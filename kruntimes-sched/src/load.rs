@@ -1,5 +1,7 @@
 //! How full a Pod would be.
 
+use std::num::NonZeroU64;
+
 use kruntimes_core::quantity::Quantity;
 use kruntimes_core::resources::Amounts;
 
@@ -17,6 +19,16 @@ pub(crate) struct Load {
 }
 
 impl Load {
+    /// Returns the load whose utilization and sum are parts of the same whole.
+    pub(crate) fn over(fullest: u64, sum: u64, whole: NonZeroU64) -> Self {
+        let ratio = |part: u64| Ratio::new(part.into(), whole.get().into());
+        Self {
+            fixed: ratio(fullest).fixed(),
+            fullest: ratio(fullest),
+            sum: Sum::from(ratio(sum)),
+        }
+    }
+
     /// Returns the load of a Pod that holds `usage` and takes on `request`.
     pub(crate) fn of(request: &Amounts, usage: &Amounts, capacity: &Amounts) -> Self {
         let nanos = |amount: Option<&Quantity>| {

@@ -1,7 +1,6 @@
 //! What a Pod holds.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kruntimes_core::quantity::Quantity;
@@ -9,6 +8,7 @@ use kruntimes_core::resources::{self, Amounts};
 use serde::{Deserialize, Serialize};
 
 use crate::identity::{PodName, PodUid, RunUid};
+use crate::register;
 use crate::run::Run;
 use crate::shared;
 
@@ -41,19 +41,49 @@ pub struct Hold {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Occupancy {
     usage: Amounts,
-    holds: BTreeMap<RunUid, Arc<Hold>>,
+    /// By the numbers that stand for the Run UIDs, which are kept apart to be searched quickly.
+    holds: Vec<Arc<Hold>>,
+    numbers: Vec<u32>,
     exclusive: usize,
 }
 
 impl Occupancy {
     /// Returns the holds by Run UID.
     pub fn holds(&self) -> impl Iterator<Item = &Hold> {
-        self.holds.values().map(AsRef::as_ref)
+        let mut holds: Vec<&Hold> = self.holds_in_any_order().collect();
+        holds.sort_unstable_by(|a, b| a.run.uid.cmp(&b.run.uid));
+        holds.into_iter()
+    }
+
+    /// Returns the same more quickly.
+    pub(crate) fn holds_in_any_order(&self) -> impl Iterator<Item = &Hold> {
+        self.holds.iter().map(AsRef::as_ref)
+    }
+
+    /// Returns how many Runs there are, and how many of them are exclusive.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.holds.len(), self.exclusive)
     }
 
     /// Tells whether a Run is among the holds.
     pub fn has(&self, run: &RunUid) -> bool {
-        self.holds.contains_key(run)
+        self.find(run).is_ok()
+    }
+
+    /// Returns the place of a Run among the holds, or the place where it would be.
+    fn find(&self, run: &RunUid) -> Result<usize, usize> {
+        let number = short(run);
+        let first = self.numbers.partition_point(|other| *other < number);
+        let alike = self.numbers[first..].iter();
+        let alike = alike.take_while(|other| **other == number).count();
+        let mut same = first..first + alike;
+        let found = same.find(|at| self.holds[*at].run.uid == *run);
+        found.ok_or(first)
+    }
+
+    fn own(&self, run: &RunUid) -> Option<&Hold> {
+        let at = self.find(run).ok()?;
+        self.holds.get(at).map(AsRef::as_ref)
     }
 
     /// Returns the sum of all requests.
@@ -63,7 +93,7 @@ impl Occupancy {
 
     /// Returns the sum of the requests of all Runs but `run` (S-35).
     pub fn usage_without(&self, run: &RunUid) -> Cow<'_, Amounts> {
-        let Some(own) = self.holds.get(run) else {
+        let Some(own) = self.own(run) else {
             return Cow::Borrowed(&self.usage);
         };
         let mut rest = self.usage.clone();
@@ -71,22 +101,21 @@ impl Occupancy {
         Cow::Owned(rest)
     }
 
-    /// Returns the holds of all Runs but `run`.
+    /// Returns the holds of all Runs but `run`, in no particular order.
     pub fn others<'a>(&'a self, run: &'a RunUid) -> impl Iterator<Item = &'a Hold> {
-        self.holds().filter(move |hold| hold.run.uid != *run)
+        self.holds_in_any_order()
+            .filter(move |hold| hold.run.uid != *run)
     }
 
     /// Tells whether exclusivity keeps `run` away: its own, or that of a neighbour (S-54).
     pub fn excludes(&self, run: &Run) -> bool {
-        let own = self.holds.get(&run.uid);
+        if self.exclusive == 0 && !run.exclusive {
+            return false;
+        }
+        let own = self.own(&run.uid);
         let others = self.holds.len() - usize::from(own.is_some());
         let exclusive = self.exclusive - usize::from(own.is_some_and(|own| own.run.exclusive));
         (run.exclusive && others > 0) || exclusive > 0
-    }
-
-    /// Tells whether somebody is there whom a new Run, exclusive or not, would disturb.
-    pub(crate) fn is_closed_to(&self, exclusive: bool) -> bool {
-        (exclusive && !self.holds.is_empty()) || self.exclusive > 0
     }
 
     /// Tells whether `run` fits beside everything else, resources and exclusivity (S-11, S-54).
@@ -98,7 +127,7 @@ impl Occupancy {
     /// Returns the union of two parts that hold different Runs.
     pub(crate) fn merged(&self, other: &Self) -> Self {
         let mut whole = self.clone();
-        for hold in other.holds.values() {
+        for hold in &other.holds {
             whole.insert(Arc::clone(hold));
         }
         whole
@@ -111,14 +140,23 @@ impl Occupancy {
     pub(crate) fn insert(&mut self, hold: Arc<Hold>) {
         add(&mut self.usage, &hold.run.request);
         self.exclusive += usize::from(hold.run.exclusive);
-        if let Some(before) = self.holds.insert(hold.run.uid.clone(), hold) {
-            subtract(&mut self.usage, &before.run.request);
-            self.exclusive -= usize::from(before.run.exclusive);
+        match self.find(&hold.run.uid) {
+            Err(at) => {
+                self.numbers.insert(at, short(&hold.run.uid));
+                self.holds.insert(at, hold);
+            }
+            Ok(at) => {
+                let before = std::mem::replace(&mut self.holds[at], hold);
+                subtract(&mut self.usage, &before.run.request);
+                self.exclusive -= usize::from(before.run.exclusive);
+            }
         }
     }
 
     pub(crate) fn remove(&mut self, run: &RunUid) {
-        if let Some(hold) = self.holds.remove(run) {
+        if let Ok(at) = self.find(run) {
+            let hold = self.holds.remove(at);
+            self.numbers.remove(at);
             subtract(&mut self.usage, &hold.run.request);
             self.exclusive -= usize::from(hold.run.exclusive);
         }
@@ -127,17 +165,33 @@ impl Occupancy {
     /// Adds all requests up again.
     pub(crate) fn recount(&self) -> Amounts {
         let mut total = Amounts::new();
-        for hold in self.holds.values() {
+        for hold in &self.holds {
             add(&mut total, &hold.run.request);
         }
         total
     }
 }
 
+/// Returns the half of the number that stands for a UID.
+fn short(run: &RunUid) -> u32 {
+    let [.., a, b, c, d] = register::number(run.as_str()).to_be_bytes();
+    u32::from_be_bytes([a, b, c, d])
+}
+
 /// Adds `more` to `total`; what is zero has no entry, whether it was asked for or not.
 fn add(total: &mut Amounts, more: &Amounts) {
-    resources::add(total, more);
-    total.retain(|_, amount| !amount.is_zero());
+    for (name, amount) in more {
+        let Some(before) = total.get_mut(name) else {
+            if !amount.is_zero() {
+                total.insert(name.clone(), *amount);
+            }
+            continue;
+        };
+        *before = before.checked_add(*amount).unwrap_or(*before);
+        if before.is_zero() {
+            total.remove(name);
+        }
+    }
 }
 
 /// Takes `less` away from `total`; what reaches zero disappears.

@@ -73,6 +73,8 @@ pub fn reserve(
         give_back(profile, run, done);
         return Err(error);
     }
+    // Nobody else looks at what the Pod holds, so that it changes in place.
+    drop(state);
     book.reserve(run, pod).map_err(|taken| {
         give_back(profile, run, profile.reserves.len());
         ReserveError::Taken(taken)

@@ -11,6 +11,9 @@ pub(crate) struct Change {
     pub(crate) came: bool,
 }
 
+/// Changes for which memory is kept.
+const KEPT: usize = 256;
+
 /// The changes since they were last taken, in order; none are kept before somebody follows.
 #[derive(Debug, Default)]
 pub(crate) struct Trail(Option<Vec<Change>>);
@@ -33,6 +36,16 @@ impl Trail {
                 hold: Arc::clone(hold),
                 came,
             });
+        }
+    }
+
+    /// Takes an emptied list back, so that the next change finds its memory.
+    pub(crate) fn keep(&mut self, emptied: Vec<Change>) {
+        if let Some(changes) = &mut self.0
+            && changes.is_empty()
+            && emptied.capacity() <= KEPT
+        {
+            *changes = emptied;
         }
     }
 

@@ -1,12 +1,13 @@
 //! The pools and Runs that are measured.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kruntimes_sched::plugins::{RuntimePodAvailability, standard};
 use kruntimes_sched::testing::{NAMESPACE, RunBuilder, a_pod, a_run};
-use kruntimes_sched::{Action, Book, Heartbeat, Index, Pod, PodName, Profile, Run, reserve};
+use kruntimes_sched::{Action, Book, Heartbeat, Index, Pod, PodName, Profile, Run, Vocabulary, reserve};
 
 use crate::clock::on_core;
 
@@ -34,12 +35,23 @@ pub(crate) fn index(pods: usize) -> Index {
     index
 }
 
+/// Runs as a scheduler reads them: equal labels and requests are kept once.
+pub(crate) fn runs(numbers: Range<usize>, make: fn(usize) -> RunBuilder) -> Vec<Arc<Run>> {
+    let mut vocabulary = Vocabulary::default();
+    let read = numbers.map(|number| {
+        let mut run = make(number).build();
+        vocabulary.share(&mut run);
+        Arc::new(run)
+    });
+    read.collect()
+}
+
 /// A Run like all others, as in a wave.
 pub(crate) fn like_run(number: usize) -> RunBuilder {
     run(number).asks("memory", 2)
 }
 
-/// A Run of one of five sizes; the request is its own, as if read from an object.
+/// A Run of one of five sizes.
 pub(crate) fn run(number: usize) -> RunBuilder {
     let memory = i64::try_from(1 + number % 5).expect("a small number");
     a_run(&format!("run-{number:07}"))

@@ -7,11 +7,13 @@
 
 #![expect(
     clippy::disallowed_methods,
+    clippy::disallowed_types,
     clippy::cast_precision_loss,
-    reason = "a benchmark reads the clock, and counts far below 2^52"
+    reason = "a benchmark reads the clock, starts processes, and counts far below 2^52"
 )]
 
 mod clock;
+mod count;
 mod fleet;
 mod growth;
 mod line;
@@ -37,6 +39,12 @@ fn main() -> io::Result<()> {
     let asked: Vec<String> = (std::env::args().skip(1))
         .filter(|word| !word.starts_with('-'))
         .collect();
+    if let [first, name, size] = asked.as_slice()
+        && first == count::PROBE
+    {
+        count::probe(name, size);
+        return Ok(());
+    }
     let mut out = io::stdout().lock();
     writeln!(out, "{}", Line::HEADING)?;
     for (name, measure) in GOALS {

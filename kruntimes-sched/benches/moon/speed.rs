@@ -3,11 +3,10 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use kruntimes_sched::testing::RunBuilder;
 use kruntimes_sched::{Run, calculate};
 
 use crate::clock::on_core;
-use crate::fleet::{Course, NOW, choosy, index, like_run, place, profile, run};
+use crate::fleet::{Course, NOW, choosy, index, like_run, place, profile, run, runs};
 use crate::line::{Line, Reach};
 
 const PODS: usize = 5_000;
@@ -15,10 +14,6 @@ const RUNS: usize = 50_000;
 const ROUNDS: usize = 7;
 /// Scans of a round; each takes as long as thousands of decisions.
 const SCANS: usize = 10;
-
-fn runs(make: fn(usize) -> RunBuilder) -> Vec<Arc<Run>> {
-    (0..RUNS).map(|number| make(number).shared()).collect()
-}
 
 fn course(runs: &[Arc<Run>]) -> Course {
     let course = place(&mut index(PODS), &profile(), runs);
@@ -28,7 +23,7 @@ fn course(runs: &[Arc<Run>]) -> Course {
 
 /// Measures decisions with their reserve, one after another on one core, and a scan as the floor.
 pub(crate) fn decisions() -> Vec<Line> {
-    let (wave, plain, profile) = (runs(like_run), runs(run), profile());
+    let (wave, plain, profile) = (runs(0..RUNS, like_run), runs(0..RUNS, run), profile());
     let (mut rates, mut tails, mut scans) = (Vec::new(), Vec::new(), Vec::new());
     let mut waves = Vec::new();
     for _ in 0..ROUNDS {
@@ -79,7 +74,7 @@ pub(crate) fn decisions() -> Vec<Line> {
 
 /// Measures Runs with a required and a preferred term against Runs without.
 pub(crate) fn affinity() -> Vec<Line> {
-    let (plain, with_terms) = (runs(run), runs(choosy));
+    let (plain, with_terms) = (runs(0..RUNS, run), runs(0..RUNS, choosy));
     let mut ratios = Vec::new();
     for round in 0..ROUNDS {
         let (first, second) = if round % 2 == 0 {

@@ -224,7 +224,7 @@ impl Cycle<'_> {
     }
 
     fn available(&self) -> impl Iterator<Item = usize> {
-        (0..self.order.len()).filter_map(|position| self.order.select(position))
+        self.order.slots()
     }
 
     fn spot(&self, slot: usize) -> Spot {

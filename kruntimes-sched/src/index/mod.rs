@@ -17,8 +17,10 @@ mod order;
 mod pool;
 mod ranking;
 mod recipe;
+mod room;
 mod space;
 mod targets;
+mod weight;
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -35,8 +37,10 @@ use crate::pod::Pod;
 use crate::profile::Profile;
 use crate::run::Run;
 use crate::snapshot::{Nominated, Snapshot};
+use crate::trail::Change;
 use crate::workspace::Workspace;
 
+use pool::Holdings;
 use recipe::Recipe;
 use space::Space;
 
@@ -92,20 +96,32 @@ impl Index {
     /// ```
     pub fn change<T>(&mut self, edit: impl FnOnce(&mut Book) -> T) -> T {
         let result = edit(&mut self.book);
-        let Some(changes) = self.book.take_changes() else {
+        let Some(mut changes) = self.book.take_changes() else {
             // It is another book altogether.
             self.rebuild();
             return result;
         };
-        for change in changes {
-            let namespace = &change.hold.run.namespace;
-            let space = self.spaces.entry(namespace.clone()).or_default();
-            if let Some(spot) = space.follow(&change) {
-                space.refresh(spot);
-            }
+        let is_only = changes.len() == 1;
+        for change in changes.drain(..) {
+            self.follow(&change, is_only);
+        }
+        self.book.keep_changes(changes);
+        result
+    }
+
+    fn follow(&mut self, change: &Change, is_only: bool) {
+        let namespace = &change.hold.run.namespace;
+        if !self.spaces.contains_key(namespace) {
+            self.spaces.insert(namespace.clone(), Space::default());
+        }
+        let Some(space) = self.spaces.get_mut(namespace) else {
+            return;
+        };
+        let book = &self.book;
+        space.follow(change, is_only, Holdings { book, namespace });
+        if !change.came {
             self.drop_if_empty(namespace);
         }
-        result
     }
 
     /// Adds a Pod to a pool, or shows what has become of it.

@@ -2,363 +2,313 @@
 
 use std::cmp::Ordering;
 
-use crate::load::Load;
+use super::weight::Weight;
 
-/// Stands for no entry.
-const NIL: usize = usize::MAX;
+/// Entries of a full chunk.
+const FULL: usize = 64;
+
+/// What a slot is filed under.
+#[derive(Clone, Debug)]
+struct Filed {
+    weight: Weight,
+    /// Stands for the name of the Pod: numbers compare as names do.
+    name: u64,
+}
+
+impl Filed {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.weight.cmp(&other.weight)).then_with(|| self.name.cmp(&other.name))
+    }
+}
 
 #[derive(Clone, Debug)]
-struct Node {
-    load: Load,
-    /// Stands for the name: numbers compare as names do.
-    name: u64,
-    /// Fixed by the slot; parents have the larger one.
-    priority: u64,
-    left: usize,
-    right: usize,
-    /// Entries below and including this one.
-    count: usize,
-    /// Slot with the smallest name below and including this one.
-    least: usize,
+struct Entry {
+    filed: Filed,
+    slot: usize,
+}
+
+/// Neighbours, at least one.
+#[derive(Clone, Debug)]
+struct Chunk {
+    entries: Vec<Entry>,
+    /// The smallest name with its slot.
+    least: (u64, usize),
+}
+
+impl Chunk {
+    fn of(entries: Vec<Entry>) -> Self {
+        let least = least(&entries).unwrap_or((u64::MAX, usize::MAX));
+        Self { entries, least }
+    }
+
+    fn first(&self) -> &Filed {
+        &self.entries[0].filed
+    }
+}
+
+/// Returns the smallest name with its slot.
+fn least(entries: &[Entry]) -> Option<(u64, usize)> {
+    let names = entries.iter().map(|entry| (entry.filed.name, entry.slot));
+    names.min()
 }
 
 /// An ordered set of slots that knows the position of each, and the smallest name between two positions.
 ///
-/// It is a treap: a search tree that random priorities keep balanced. The
-/// priorities are a hash of the slot, so that the shape, which nothing
-/// observes, is the same in every run. Every operation takes logarithmic time.
-#[derive(Clone, Debug)]
+/// The entries lie side by side in chunks of limited size, so that most of a
+/// search stays within few lines of memory.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Order {
-    nodes: Vec<Option<Node>>,
-    root: usize,
-}
-
-impl Default for Order {
-    fn default() -> Self {
-        Self {
-            nodes: Vec::new(),
-            root: NIL,
-        }
-    }
+    chunks: Vec<Chunk>,
+    filed: Vec<Option<Filed>>,
+    len: usize,
 }
 
 impl Order {
     pub(super) fn len(&self) -> usize {
-        self.count(self.root)
+        self.len
     }
 
     pub(super) fn contains(&self, slot: usize) -> bool {
-        self.load(slot).is_some()
+        self.filed(slot).is_some()
     }
 
-    /// Returns the load under which a slot is filed.
-    pub(super) fn load(&self, slot: usize) -> Option<&Load> {
-        let node = self.nodes.get(slot)?.as_ref();
-        node.map(|node| &node.load)
+    /// Returns the weight under which a slot is filed.
+    pub(super) fn weight(&self, slot: usize) -> Option<&Weight> {
+        self.filed(slot).map(|filed| &filed.weight)
     }
 
-    /// Files a slot, in place of an earlier load.
-    pub(super) fn insert(&mut self, slot: usize, name: u64, load: Load) {
-        if self.load(slot) == Some(&load) && self.node(slot).name == name {
+    fn filed(&self, slot: usize) -> Option<&Filed> {
+        self.filed.get(slot)?.as_ref()
+    }
+
+    fn known(&self, slot: usize) -> &Filed {
+        self.filed(slot).expect("only filed slots are asked about")
+    }
+
+    /// Files a slot, in place of an earlier weight.
+    pub(super) fn insert(&mut self, slot: usize, name: u64, weight: Weight) {
+        let filed = Filed { weight, name };
+        if (self.filed(slot)).is_some_and(|before| before.cmp(&filed) == Ordering::Equal) {
             return;
         }
         self.remove(slot);
-        if self.nodes.len() <= slot {
-            self.nodes.resize(slot + 1, None);
+        if self.filed.len() <= slot {
+            self.filed.resize(slot + 1, None);
         }
-        self.nodes[slot] = Some(Node {
-            load,
-            name,
-            priority: priority(slot),
-            left: NIL,
-            right: NIL,
-            count: 1,
-            least: slot,
-        });
-        self.root = self.insert_at(self.root, slot);
+        let (at, position) = self.seek(|other| other.cmp(&filed) == Ordering::Less);
+        self.filed[slot] = Some(filed.clone());
+        self.len += 1;
+        let entry = Entry { filed, slot };
+        let Some(chunk) = self.chunks.get_mut(at) else {
+            self.chunks.push(Chunk::of(vec![entry]));
+            return;
+        };
+        chunk.least = chunk.least.min((entry.filed.name, slot));
+        chunk.entries.insert(position, entry);
+        if chunk.entries.len() >= FULL {
+            let upper = Chunk::of(chunk.entries.split_off(FULL / 2));
+            chunk.least = least(&chunk.entries).unwrap_or(chunk.least);
+            self.chunks.insert(at + 1, upper);
+        }
     }
 
     pub(super) fn remove(&mut self, slot: usize) {
-        if self.contains(slot) {
-            self.root = self.remove_at(self.root, slot);
-            self.nodes[slot] = None;
+        let Some(filed) = self.filed.get_mut(slot).and_then(Option::take) else {
+            return;
+        };
+        self.len -= 1;
+        // What comes before the entry's successor ends with the entry.
+        let (at, position) = self.seek(|other| other.cmp(&filed) != Ordering::Greater);
+        let chunk = &mut self.chunks[at];
+        chunk.entries.remove(position - 1);
+        if chunk.entries.is_empty() {
+            self.chunks.remove(at);
+            return;
+        }
+        if chunk.least.1 == slot {
+            chunk.least = least(&chunk.entries).unwrap_or(chunk.least);
+        }
+        if chunk.entries.len() < FULL / 4 {
+            self.join(at);
         }
     }
 
-    /// Compares two filed slots by load, then by name.
+    /// Joins a small chunk with the next one, if that does not make it a large one.
+    fn join(&mut self, at: usize) {
+        let Some(next) = self.chunks.get(at + 1) else {
+            return;
+        };
+        if next.entries.len() > FULL / 2 {
+            return;
+        }
+        let next = self.chunks.remove(at + 1);
+        let chunk = &mut self.chunks[at];
+        chunk.entries.extend(next.entries);
+        chunk.least = chunk.least.min(next.least);
+    }
+
+    /// Finds the chunk and the place in it behind everything that is `before`.
+    fn seek(&self, before: impl Fn(&Filed) -> bool) -> (usize, usize) {
+        let chunks = self.chunks.partition_point(|chunk| before(chunk.first()));
+        let at = chunks.saturating_sub(1);
+        let place = (self.chunks.get(at)).map_or(0, |chunk| {
+            chunk.entries.partition_point(|entry| before(&entry.filed))
+        });
+        (at, place)
+    }
+
+    /// Counts what is `before`.
+    fn count(&self, before: impl Fn(&Filed) -> bool) -> usize {
+        let (at, place) = self.seek(before);
+        let chunks = self.chunks[..at].iter();
+        chunks.map(|chunk| chunk.entries.len()).sum::<usize>() + place
+    }
+
+    /// Compares two filed slots by weight, then by name.
     pub(super) fn compare(&self, a: usize, b: usize) -> Ordering {
-        let (a, b) = (self.node(a), self.node(b));
-        a.load.cmp(&b.load).then_with(|| a.name.cmp(&b.name))
+        self.known(a).cmp(self.known(b))
     }
 
     /// Returns the number that stands for the name of a filed slot.
     pub(super) fn name(&self, slot: usize) -> u64 {
-        self.node(slot).name
+        self.known(slot).name
     }
 
-    /// Gives a slot, if it is filed, another number. In the end all names must compare as before.
-    pub(super) fn rename(&mut self, slot: usize, name: u64) {
-        if let Some(Some(node)) = self.nodes.get_mut(slot) {
-            node.name = name;
+    /// Gives filed slots other numbers, by which the names compare as before.
+    pub(super) fn rename(&mut self, names: &[(usize, u64)]) {
+        for (slot, name) in names {
+            if let Some(Some(filed)) = self.filed.get_mut(*slot) {
+                filed.name = *name;
+            }
+        }
+        for chunk in &mut self.chunks {
+            for entry in &mut chunk.entries {
+                if let Some(filed) = &self.filed[entry.slot] {
+                    entry.filed.name = filed.name;
+                }
+            }
+            chunk.least = least(&chunk.entries).unwrap_or(chunk.least);
         }
     }
 
     /// Returns how many entries come before a filed slot.
     pub(super) fn position(&self, slot: usize) -> usize {
-        let mut at = self.root;
-        let mut before = 0;
-        while at != slot {
-            let node = self.node(at);
-            if self.compare(slot, at) == Ordering::Less {
-                at = node.left;
-            } else {
-                before += self.count(node.left) + 1;
-                at = node.right;
-            }
-        }
-        before + self.count(self.node(slot).left)
+        let filed = self.known(slot);
+        self.count(|other| other.cmp(filed) == Ordering::Less)
+    }
+
+    /// Returns the slot that comes before all others.
+    pub(super) fn first(&self) -> Option<usize> {
+        Some(self.chunks.first()?.entries.first()?.slot)
     }
 
     /// Returns the slot at a position.
     pub(super) fn select(&self, position: usize) -> Option<usize> {
-        let (mut at, mut left) = (self.root, position);
-        while at != NIL {
-            let node = self.node(at);
-            let before = self.count(node.left);
-            match left.cmp(&before) {
-                Ordering::Less => at = node.left,
-                Ordering::Equal => return Some(at),
-                Ordering::Greater => {
-                    left -= before + 1;
-                    at = node.right;
-                }
+        let mut left = position;
+        for chunk in &self.chunks {
+            if let Some(entry) = chunk.entries.get(left) {
+                return Some(entry.slot);
             }
+            left -= chunk.entries.len();
         }
         None
     }
 
-    /// Returns how many entries have a smaller load.
-    pub(super) fn below(&self, load: &Load) -> usize {
-        self.before(|node| node.load < *load)
+    /// Returns all slots in order.
+    pub(super) fn slots(&self) -> impl Iterator<Item = usize> {
+        let entries = self.chunks.iter().flat_map(|chunk| &chunk.entries);
+        entries.map(|entry| entry.slot)
     }
 
-    /// Returns how many entries have this load or a smaller one.
-    pub(super) fn through(&self, load: &Load) -> usize {
-        self.before(|node| node.load <= *load)
+    /// Returns how many entries have a smaller weight.
+    pub(super) fn below(&self, weight: &Weight) -> usize {
+        self.count(|other| other.weight < *weight)
     }
 
-    fn before(&self, is_before: impl Fn(&Node) -> bool) -> usize {
-        let (mut at, mut count) = (self.root, 0);
-        while at != NIL {
-            let node = self.node(at);
-            if is_before(node) {
-                count += self.count(node.left) + 1;
-                at = node.right;
-            } else {
-                at = node.left;
-            }
-        }
-        count
+    /// Returns how many entries have this weight or a smaller one.
+    pub(super) fn through(&self, weight: &Weight) -> usize {
+        self.count(|other| other.weight <= *weight)
     }
 
     /// Returns the slot with the smallest name among the positions from `start` up to but not including `end`.
     pub(super) fn least(&self, start: usize, end: usize) -> Option<usize> {
-        let found = self.least_at(self.root, start, end);
-        (found != NIL).then_some(found)
-    }
-
-    fn least_at(&self, at: usize, start: usize, end: usize) -> usize {
-        if at == NIL || start >= end {
-            return NIL;
+        let mut found: Option<(u64, usize)> = None;
+        let mut first = 0;
+        for chunk in &self.chunks {
+            let count = chunk.entries.len();
+            let (from, to) = (start.max(first) - first, end.min(first + count));
+            first += count;
+            if from >= count {
+                continue;
+            }
+            let to = (to + count).saturating_sub(first);
+            let here = if from == 0 && to == count {
+                Some(chunk.least)
+            } else {
+                chunk.entries.get(from..to).and_then(least)
+            };
+            found = found.into_iter().chain(here).min();
+            if first >= end {
+                break;
+            }
         }
-        let node = self.node(at);
-        if start == 0 && end >= node.count {
-            return node.least;
-        }
-        let before = self.count(node.left);
-        let left = self.least_at(node.left, start.min(before), end.min(before));
-        let own = if start <= before && before < end {
-            at
-        } else {
-            NIL
-        };
-        let skipped = before + 1;
-        let right = self.least_at(
-            node.right,
-            start.saturating_sub(skipped),
-            end.saturating_sub(skipped),
-        );
-        self.lesser(self.lesser(left, own), right)
+        found.map(|(_, slot)| slot)
     }
-
-    fn lesser(&self, a: usize, b: usize) -> usize {
-        if b == NIL || (a != NIL && self.node(a).name <= self.node(b).name) {
-            a
-        } else {
-            b
-        }
-    }
-
-    fn insert_at(&mut self, at: usize, slot: usize) -> usize {
-        if at == NIL {
-            return slot;
-        }
-        if self.node(slot).priority > self.node(at).priority {
-            let (left, right) = self.split(at, slot);
-            let node = self.node_mut(slot);
-            (node.left, node.right) = (left, right);
-            self.recount(slot);
-            return slot;
-        }
-        if self.compare(slot, at) == Ordering::Less {
-            let left = self.insert_at(self.node(at).left, slot);
-            self.node_mut(at).left = left;
-        } else {
-            let right = self.insert_at(self.node(at).right, slot);
-            self.node_mut(at).right = right;
-        }
-        self.recount(at);
-        at
-    }
-
-    fn remove_at(&mut self, at: usize, slot: usize) -> usize {
-        if at == slot {
-            let node = self.node(at);
-            return self.merge(node.left, node.right);
-        }
-        if self.compare(slot, at) == Ordering::Less {
-            let left = self.remove_at(self.node(at).left, slot);
-            self.node_mut(at).left = left;
-        } else {
-            let right = self.remove_at(self.node(at).right, slot);
-            self.node_mut(at).right = right;
-        }
-        self.recount(at);
-        at
-    }
-
-    /// Divides a subtree into what comes before `slot` and what comes after it.
-    fn split(&mut self, at: usize, slot: usize) -> (usize, usize) {
-        if at == NIL {
-            return (NIL, NIL);
-        }
-        if self.compare(at, slot) == Ordering::Less {
-            let (left, right) = self.split(self.node(at).right, slot);
-            self.node_mut(at).right = left;
-            self.recount(at);
-            (at, right)
-        } else {
-            let (left, right) = self.split(self.node(at).left, slot);
-            self.node_mut(at).left = right;
-            self.recount(at);
-            (left, at)
-        }
-    }
-
-    /// Joins two subtrees, all of `a` before all of `b`.
-    fn merge(&mut self, a: usize, b: usize) -> usize {
-        if a == NIL || b == NIL {
-            return if a == NIL { b } else { a };
-        }
-        if self.node(a).priority > self.node(b).priority {
-            let right = self.merge(self.node(a).right, b);
-            self.node_mut(a).right = right;
-            self.recount(a);
-            a
-        } else {
-            let left = self.merge(a, self.node(b).left);
-            self.node_mut(b).left = left;
-            self.recount(b);
-            b
-        }
-    }
-
-    fn recount(&mut self, at: usize) {
-        let (left, right) = (self.node(at).left, self.node(at).right);
-        let count = self.count(left) + self.count(right) + 1;
-        let below = self.lesser(self.least_of(left), self.least_of(right));
-        let least = self.lesser(below, at);
-        let node = self.node_mut(at);
-        (node.count, node.least) = (count, least);
-    }
-
-    fn count(&self, at: usize) -> usize {
-        if at == NIL { 0 } else { self.node(at).count }
-    }
-
-    fn least_of(&self, at: usize) -> usize {
-        if at == NIL { NIL } else { self.node(at).least }
-    }
-
-    fn node(&self, at: usize) -> &Node {
-        let node = self.nodes.get(at).and_then(Option::as_ref);
-        node.expect("only filed slots are linked")
-    }
-
-    fn node_mut(&mut self, at: usize) -> &mut Node {
-        let node = self.nodes.get_mut(at).and_then(Option::as_mut);
-        node.expect("only filed slots are linked")
-    }
-}
-
-/// Spreads slots over all priorities (the finalizer of `SplitMix64`).
-fn priority(slot: usize) -> u64 {
-    let mut mixed = (slot as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }
 
 #[cfg(test)]
 mod tests {
-    use kruntimes_core::quantity::Quantity;
-    use kruntimes_core::resources::Amounts;
+    use std::num::NonZeroU64;
+
     use proptest::prelude::*;
 
     use super::*;
 
-    fn load(used: i64) -> Load {
-        let runs = |amount| Amounts::from([("runs".to_owned(), Quantity::from_whole(amount))]);
-        Load::of(&Amounts::new(), &runs(used), &runs(7))
+    fn weight(used: u64) -> Weight {
+        Weight::Even {
+            fullest: used,
+            sum: used,
+            whole: NonZeroU64::new(7).unwrap(),
+        }
     }
 
     fn name(slot: usize) -> u64 {
         // Names in another order than slots.
-        (slot * 7 % 40) as u64
+        (slot * 7 % 400) as u64
     }
 
     proptest! {
         #[test]
         fn an_order_answers_like_a_sorted_list(
-            steps in prop::collection::vec((0..40_usize, prop::option::weighted(0.8, 0..4_i64)), 0..120),
-            start in 0..40_usize,
-            length in 0..40_usize,
+            steps in prop::collection::vec((0..400_usize, prop::option::weighted(0.8, 0..4_u64)), 0..600),
+            start in 0..400_usize,
+            length in 0..400_usize,
         ) {
             let mut order = Order::default();
-            let mut plain: Vec<(i64, u64, usize)> = Vec::new();
+            let mut plain: Vec<(u64, u64, usize)> = Vec::new();
             for (slot, filed) in steps {
                 plain.retain(|(_, _, other)| *other != slot);
                 match filed {
                     Some(used) => {
-                        order.insert(slot, name(slot), load(used));
+                        order.insert(slot, name(slot), weight(used));
                         plain.push((used, name(slot), slot));
                     }
                     None => order.remove(slot),
                 }
-                plain.sort_unstable();
                 prop_assert_eq!(order.len(), plain.len());
             }
+            plain.sort_unstable();
             for (position, (used, _, slot)) in plain.iter().enumerate() {
                 prop_assert_eq!(order.select(position), Some(*slot));
                 prop_assert_eq!(order.position(*slot), position);
-                prop_assert_eq!(order.load(*slot), Some(&load(*used)));
+                prop_assert_eq!(order.weight(*slot), Some(&weight(*used)));
             }
             prop_assert_eq!(order.select(plain.len()), None);
             for used in 0..4 {
                 let below = plain.iter().filter(|(other, ..)| *other < used).count();
                 let through = plain.iter().filter(|(other, ..)| *other <= used).count();
-                prop_assert_eq!(order.below(&load(used)), below);
-                prop_assert_eq!(order.through(&load(used)), through);
+                prop_assert_eq!(order.below(&weight(used)), below);
+                prop_assert_eq!(order.through(&weight(used)), through);
             }
             let end = start + length;
             let range = plain.iter().skip(start).take(length);
@@ -368,18 +318,31 @@ mod tests {
     }
 
     #[test]
-    fn an_order_filed_in_sequence_stays_shallow() {
-        fn depth(order: &Order, at: usize) -> usize {
-            if at == NIL {
-                return 0;
-            }
-            let node = order.node(at);
-            1 + depth(order, node.left).max(depth(order, node.right))
-        }
+    fn chunks_stay_within_bounds_while_what_is_filed_wanders() {
         let mut order = Order::default();
-        for slot in 0..10_000 {
-            order.insert(slot, slot as u64, load(1));
+        for step in 0..40_000_u64 {
+            let slot = usize::try_from(step % 4_000).unwrap();
+            order.insert(slot, step % 4_000, weight(step));
         }
-        assert!(depth(&order, order.root) < 60);
+        assert_eq!(order.len(), 4_000);
+        assert!(order.chunks.len() < 4_000 * 4 / FULL, "{}", order.chunks.len());
+        assert!(order.chunks.iter().all(|chunk| chunk.entries.len() < FULL));
+        for slot in 0..3_990 {
+            order.remove(slot);
+        }
+        assert_eq!(order.slots().collect::<Vec<_>>(), (3_990..4_000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn names_may_be_numbered_anew() {
+        let mut order = Order::default();
+        for slot in 0..200 {
+            order.insert(slot, 2 * slot as u64, weight(1));
+        }
+        let names: Vec<_> = (0..200).map(|slot| (slot, 5 + slot as u64)).collect();
+        order.rename(&names);
+        assert_eq!((order.name(7), order.position(7)), (12, 7));
+        order.remove(7);
+        assert_eq!(order.least(7, 200), Some(8));
     }
 }

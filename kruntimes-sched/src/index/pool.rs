@@ -14,9 +14,11 @@ use crate::plugins::Outlook;
 use crate::pod::{Heartbeat, Pod};
 use crate::run::Run;
 use crate::snapshot::Nominated;
+use crate::trail::Change;
 
 use super::class::Class;
 use super::names::Names;
+use super::room::Room;
 
 /// Classes that are kept at a time.
 const MAX_CLASSES: usize = 64;
@@ -36,12 +38,64 @@ impl Holdings<'_> {
     }
 }
 
+/// One Pod of a pool.
 #[derive(Debug)]
-struct Slot {
-    pod: Arc<Pod>,
+pub(super) struct Slot {
+    pub(super) pod: Arc<Pod>,
     /// Stands for the name.
-    name: u64,
+    pub(super) name: u64,
     alive: bool,
+    /// What it has left; nothing if its numbers are unusual.
+    pub(super) room: Option<Room>,
+    /// Runs that it holds, and how many of them are exclusive.
+    held: usize,
+    exclusive: usize,
+}
+
+impl Slot {
+    fn new(pod: Arc<Pod>, name: u64, alive: bool, held: &Occupancy) -> Self {
+        let mut slot = Self {
+            room: Room::of(&pod),
+            pod,
+            name,
+            alive,
+            held: 0,
+            exclusive: 0,
+        };
+        slot.fill(held);
+        slot
+    }
+
+    fn fill(&mut self, held: &Occupancy) {
+        (self.held, self.exclusive) = held.counts();
+        if let Some(room) = &mut self.room {
+            room.fill(held);
+        }
+    }
+
+    /// Takes in that a Run came or went, which the book knows already.
+    ///
+    /// A change that is the only one is added to what is known; otherwise the book is read.
+    fn follow(&mut self, only: Option<&Change>, held: Holdings<'_>) {
+        if let (Some(room), Some(change)) = (&mut self.room, only)
+            && room.follow(&change.hold.run.request, change.came)
+        {
+            let exclusive = usize::from(change.hold.run.exclusive);
+            (self.held, self.exclusive) = if change.came {
+                (self.held + 1, self.exclusive + exclusive)
+            } else {
+                (self.held - 1, self.exclusive - exclusive)
+            };
+        } else {
+            let held = held.of(&self.pod);
+            self.fill(&held);
+        }
+    }
+
+    /// Tells whether somebody is there whom a new Run, exclusive or not, would disturb.
+    pub(super) fn is_closed_to(&self, exclusive: bool) -> bool {
+        (exclusive && self.held > 0) || self.exclusive > 0
+    }
 }
 
 /// The Pods of one Runtime of one namespace.
@@ -115,7 +169,11 @@ impl Pool {
     }
 
     /// Adds a Pod or replaces the one of the same name; returns its slot and the Pod before.
-    pub(super) fn set(&mut self, pod: Arc<Pod>) -> (usize, Option<Arc<Pod>>) {
+    pub(super) fn set(
+        &mut self,
+        pod: Arc<Pod>,
+        held: Holdings<'_>,
+    ) -> (usize, Option<Arc<Pod>>) {
         let slot = self.names.slot_of(&pod.name);
         let slot = slot.unwrap_or_else(|| self.add(&pod));
         let before = self.slots[slot].take();
@@ -131,17 +189,25 @@ impl Pool {
             self.unwatch(slot, &before.pod);
         }
         self.watch(slot, &pod);
-        if !same {
-            if let Some(before) = &before {
-                self.uncount(before);
+        let before = match before {
+            // Nothing but a sign of life.
+            Some(mut known) if same => {
+                let before = std::mem::replace(&mut known.pod, pod);
+                self.slots[slot] = Some(known);
+                Some(before)
             }
-            self.count(&pod, alive);
-        }
-        self.slots[slot] = Some(Slot { pod, name, alive });
-        if !same {
-            self.refresh(slot);
-        }
-        (slot, before.map(|before| before.pod))
+            before => {
+                if let Some(before) = &before {
+                    self.uncount(before);
+                }
+                self.count(&pod, alive);
+                let held = held.of(&pod);
+                self.slots[slot] = Some(Slot::new(pod, name, alive, &held));
+                self.note(slot);
+                before.map(|before| before.pod)
+            }
+        };
+        (slot, before)
     }
 
     /// Makes a slot for a new Pod.
@@ -150,14 +216,17 @@ impl Pool {
             self.slots.push(None);
             self.slots.len() - 1
         });
-        for (changed, name) in self.names.insert(&pod.name, slot) {
-            if let Some(Some(known)) = self.slots.get_mut(changed) {
-                known.name = name;
-                for class in &mut self.classes {
-                    class.order.rename(changed, name);
-                }
+        let changed = self.names.insert(&pod.name, slot);
+        for (changed, name) in &changed {
+            if let Some(Some(known)) = self.slots.get_mut(*changed) {
+                known.name = *name;
             } else {
-                self.added = name;
+                self.added = *name;
+            }
+        }
+        if changed.len() > 1 {
+            for class in &mut self.classes {
+                class.order.rename(&changed);
             }
         }
         slot
@@ -176,8 +245,16 @@ impl Pool {
         Some((slot, gone.pod))
     }
 
+    /// Takes in that a Run came to a Pod or went from it.
+    pub(super) fn follow(&mut self, slot: usize, only: Option<&Change>, held: Holdings<'_>) {
+        if let Some(Some(changed)) = self.slots.get_mut(slot) {
+            changed.follow(only, held);
+        }
+        self.note(slot);
+    }
+
     /// Notes in every class that a Pod, or what it holds, has changed.
-    pub(super) fn refresh(&mut self, slot: usize) {
+    fn note(&mut self, slot: usize) {
         for class in &mut self.classes {
             class.note(slot);
         }
@@ -208,24 +285,24 @@ impl Pool {
             changed.alive = alive;
             self.count(&changed.pod, alive);
             self.slots[slot] = Some(changed);
-            self.refresh(slot);
+            self.note(slot);
         }
     }
 
     /// Returns the class of a Run, up to date; it is made if there is room for it.
     pub(super) fn class(&mut self, run: &Run, held: Holdings<'_>) -> Option<usize> {
         self.decisions += 1;
-        let known = self.classes.iter().position(|class| class.is_of(run));
-        let number = match known {
+        let shared = self.classes.iter().position(|class| class.shares(run));
+        let number = match shared {
             Some(number) => number,
-            None => self.add_class(run)?,
+            None => self.find_class(run)?,
         };
         let class = &mut self.classes[number];
         class.used = self.decisions;
         while let Some(late) = class.next_late() {
             match self.slots.get(late) {
                 Some(Some(slot)) if slot.alive => {
-                    class.file(late, slot.name, &slot.pod, &held.of(&slot.pod));
+                    class.file(late, slot, || held.of(&slot.pod));
                 }
                 Some(Some(_) | None) | None => class.order.remove(late),
             }
@@ -237,13 +314,20 @@ impl Pool {
         &self.classes[number]
     }
 
-    fn add_class(&mut self, run: &Run) -> Option<usize> {
+    fn find_class(&mut self, run: &Run) -> Option<usize> {
+        let request = Class::number_of(run);
+        let mut known = self.classes.iter();
+        let known = known.position(|class| class.is_of(run, request));
+        known.or_else(|| self.add_class(run, request))
+    }
+
+    fn add_class(&mut self, run: &Run, request: u64) -> Option<usize> {
         let decisions = self.decisions;
         self.classes.retain(|class| decisions - class.used < IDLE);
         if self.classes.len() >= MAX_CLASSES {
             return None;
         }
-        let mut class = Class::of(run);
+        let mut class = Class::of(run, request);
         for slot in 0..self.slots.len() {
             class.note(slot);
         }

@@ -43,13 +43,22 @@ impl Recipe {
         let mut best: Option<Winner> = None;
         let mut rank = 0;
         for (position, &(slot, raw)) in listed.iter().enumerate() {
-            if position > 0 && order.load(listed[position - 1].0) != order.load(slot) {
+            if position > 0 && order.weight(listed[position - 1].0) != order.weight(slot) {
                 rank = position;
             }
             let total = self.total(share(raw, most), score(rank, last)?)?;
             best = Some(better(order, best, Winner { slot, total }));
         }
         best
+    }
+
+    /// Chooses among all slots when their raw preference is the same.
+    ///
+    /// Of loads only the smallest is worth 100; of equal ones the smallest name comes first.
+    fn first(self, order: &Order, raw: i64) -> Option<Winner> {
+        let total = self.total(share(raw, raw), BEST)?;
+        let slot = order.first()?;
+        Some(Winner { slot, total })
     }
 
     /// Chooses among all slots but the `excluded` ones.
@@ -64,6 +73,9 @@ impl Recipe {
         special: &[(usize, i64)],
         elsewhere: i64,
     ) -> Option<Winner> {
+        if excluded.is_empty() && special.is_empty() {
+            return self.first(order, elsewhere);
+        }
         let positions = |slots: &mut dyn Iterator<Item = usize>| {
             let mut positions: Vec<usize> = slots.map(|slot| order.position(slot)).collect();
             positions.sort_unstable();
@@ -79,7 +91,7 @@ impl Recipe {
         let raws = special.iter().map(|(_, raw)| *raw);
         let most = raws.chain((others > 0).then_some(elsewhere)).max()?;
         let rank = |slot: usize| {
-            let below = order.below(order.load(slot)?);
+            let below = order.below(order.weight(slot)?);
             Some(below - gone.partition_point(|position| *position < below))
         };
         let mut best: Option<Winner> = None;
@@ -134,8 +146,8 @@ fn lightest(
 ) -> Option<usize> {
     let worth = usize::try_from(least).ok()?;
     let rank = last - worth.checked_mul(last)?.div_ceil(100);
-    let load = order.load(order.select(skip(rank, gone))?)?;
-    let end = order.through(load);
+    let weight = order.weight(order.select(skip(rank, gone))?)?;
+    let end = order.through(weight);
     let mut start = 0;
     let mut found: Option<usize> = None;
     for stop in apart.iter().copied().chain([order.len()]) {

@@ -12,6 +12,7 @@ use crate::identity::{Namespace, PodName, RuntimeName, WorkspaceName};
 use crate::occupancy::Hold;
 use crate::pod::Pod;
 use crate::profile::Profile;
+use crate::register::{Keyed, Register};
 use crate::run::Run;
 use crate::trail::Change;
 use crate::workspace::Workspace;
@@ -21,13 +22,27 @@ use super::pool::{Holdings, Pool};
 use super::recipe::{Recipe, Wishes};
 use super::targets::{Spot, Targets};
 
+/// Where a Pod is found.
+#[derive(Debug)]
+struct Located {
+    name: PodName,
+    spot: Spot,
+}
+
+impl Keyed for Located {
+    type Key = PodName;
+
+    fn key(&self) -> &PodName {
+        &self.name
+    }
+}
+
 /// One namespace of the index.
 #[derive(Debug, Default)]
 pub(super) struct Space {
     pools: Vec<Pool>,
     runtimes: BTreeMap<RuntimeName, usize>,
-    /// Pool of every Pod.
-    located: BTreeMap<PodName, usize>,
+    located: Register<Located>,
     targets: Targets,
     pub(super) workspaces: BTreeMap<WorkspaceName, Arc<Workspace>>,
 }
@@ -64,8 +79,8 @@ impl Space {
     }
 
     pub(super) fn pod(&self, name: &PodName) -> Option<&Arc<Pod>> {
-        let pool = &self.pools[*self.located.get(name)?];
-        pool.pod(pool.slot_of(name)?)
+        let (pool, slot) = self.located.get(name)?.spot;
+        self.pools[pool].pod(slot)
     }
 
     pub(super) fn workspace_of(&self, run: &Run) -> Option<&Arc<Workspace>> {
@@ -81,11 +96,12 @@ impl Space {
         pod: &Arc<Pod>,
     ) {
         let number = self.number_of(runtime, limit);
-        if self.located.get(&pod.name).is_some_and(|at| *at != number) {
+        let located = self.located.get(&pod.name);
+        if located.is_some_and(|located| located.spot.0 != number) {
             self.remove_pod(book, namespace, &pod.name);
         }
         let held = Holdings { book, namespace };
-        let (slot, before) = self.pools[number].set(Arc::clone(pod));
+        let (slot, before) = self.pools[number].set(Arc::clone(pod), held);
         if before.as_ref().is_some_and(|before| before.uid == pod.uid) {
             return;
         }
@@ -98,13 +114,15 @@ impl Space {
         for hold in held.of(pod).holds() {
             self.targets.place(&hold.run.labels, spot);
         }
-        self.located.insert(pod.name.clone(), number);
+        let name = pod.name.clone();
+        self.located.insert(Located { name, spot });
     }
 
     pub(super) fn remove_pod(&mut self, book: &Book, namespace: &Namespace, name: &PodName) {
-        let Some(number) = self.located.remove(name) else {
+        let Some(Located { spot, .. }) = self.located.remove(name) else {
             return;
         };
+        let number = spot.0;
         if let Some((slot, pod)) = self.pools[number].remove(name) {
             for hold in book.occupancy(namespace, &pod).holds() {
                 self.targets.displace(&hold.run.labels, (number, slot));
@@ -112,8 +130,8 @@ impl Space {
         }
     }
 
-    /// Follows a change of the book; returns the Pod that it concerns.
-    pub(super) fn follow(&mut self, change: &Change) -> Option<Spot> {
+    /// Follows a change of the book; the book is at most that one change ahead if it `is_only` one.
+    pub(super) fn follow(&mut self, change: &Change, is_only: bool, held: Holdings<'_>) {
         let spot = self.spot_of(&change.hold);
         let labels = &change.hold.run.labels;
         if change.came {
@@ -121,17 +139,15 @@ impl Space {
         } else {
             self.targets.remove(labels, spot);
         }
-        spot
+        if let Some((pool, slot)) = spot {
+            let only = is_only.then_some(change);
+            self.pools[pool].follow(slot, only, held);
+        }
     }
 
     /// Counts a hold whose Pod is not known yet.
     pub(super) fn count(&mut self, hold: &Hold) {
         self.targets.add(&hold.run.labels, None);
-    }
-
-    /// Notes that what a Pod holds has changed.
-    pub(super) fn refresh(&mut self, (pool, slot): Spot) {
-        self.pools[pool].refresh(slot);
     }
 
     /// Hands everything but the targets over to a space that follows another book.
@@ -188,11 +204,9 @@ impl Space {
     }
 
     fn spot_of(&self, hold: &Hold) -> Option<Spot> {
-        let number = *self.located.get(&hold.pod)?;
-        let pool = &self.pools[number];
-        let slot = pool.slot_of(&hold.pod)?;
-        let pod = pool.pod(slot)?;
+        let spot = self.located.get(&hold.pod)?.spot;
+        let pod = self.pools[spot.0].pod(spot.1)?;
         let same = hold.pod_uid.as_ref().is_none_or(|uid| *uid == pod.uid);
-        same.then_some((number, slot))
+        same.then_some(spot)
     }
 }

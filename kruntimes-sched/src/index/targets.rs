@@ -9,6 +9,7 @@ use kruntimes_core::keys::TOPOLOGY_RUNTIME_POD;
 use kruntimes_core::label::{LabelSelector, Selector};
 
 use crate::plugins::compile;
+use crate::register::{Keyed, Register};
 use crate::run::Labels;
 
 /// Selectors that are followed at a time; more than a Run can have terms.
@@ -18,7 +19,22 @@ const MAX_SELECTORS: usize = 1024;
 pub(super) type Spot = (usize, usize);
 
 /// Number of matching Runs by slot, by pool.
-type Counts = BTreeMap<usize, BTreeMap<usize, usize>>;
+type Counts = BTreeMap<usize, BTreeMap<u32, u32>>;
+
+/// Where a kind is filed.
+#[derive(Debug)]
+struct KindAt {
+    labels: Arc<Labels>,
+    number: usize,
+}
+
+impl Keyed for KindAt {
+    type Key = Labels;
+
+    fn key(&self) -> &Labels {
+        &self.labels
+    }
+}
 
 /// Runs with equal labels are one target with a count.
 #[derive(Debug)]
@@ -83,7 +99,7 @@ impl ByLabel {
 pub(super) struct Targets {
     kinds: Vec<Option<Kind>>,
     free_kinds: Vec<usize>,
-    by_labels: BTreeMap<Arc<Labels>, usize>,
+    by_labels: Register<KindAt>,
     postings: ByLabel,
     followed: Vec<Followed>,
     by_text: BTreeMap<String, usize>,
@@ -102,7 +118,7 @@ impl Targets {
     /// Counts a Run that came, on a known Pod or not.
     pub(super) fn add(&mut self, labels: &Arc<Labels>, spot: Option<Spot>) {
         let number = match self.by_labels.get(labels) {
-            Some(number) => *number,
+            Some(at) => at.number,
             None => self.add_kind(labels),
         };
         let kind = self.kinds[number].as_mut().expect("a filed kind exists");
@@ -111,18 +127,18 @@ impl Targets {
             self.followed[*selector].total += 1;
         }
         if let Some(spot) = spot {
-            self.place(labels, spot);
+            self.place_at(number, spot);
         }
     }
 
     /// Forgets a Run that [`Targets::add`] counted.
     pub(super) fn remove(&mut self, labels: &Arc<Labels>, spot: Option<Spot>) {
-        if let Some(spot) = spot {
-            self.displace(labels, spot);
-        }
-        let Some(&number) = self.by_labels.get(labels) else {
+        let Some(number) = self.number_of(labels) else {
             return;
         };
+        if let Some(spot) = spot {
+            self.displace_at(number, spot);
+        }
         let kind = self.kinds[number].as_mut().expect("a filed kind exists");
         kind.total -= 1;
         for selector in &kind.matched {
@@ -134,21 +150,35 @@ impl Targets {
     }
 
     /// Says that a Run that is counted is on a Pod that has become known.
-    pub(super) fn place(&mut self, labels: &Arc<Labels>, spot: Spot) {
-        let Some(kind) = (self.by_labels.get(labels)).and_then(|at| self.kinds[*at].as_mut())
-        else {
-            return;
-        };
-        increment(&mut kind.on, spot, 1);
-        for selector in &kind.matched {
-            increment(&mut self.followed[*selector].on, spot, 1);
+    pub(super) fn place(&mut self, labels: &Labels, spot: Spot) {
+        if let Some(number) = self.number_of(labels) {
+            self.place_at(number, spot);
         }
     }
 
     /// Takes [`Targets::place`] back.
-    pub(super) fn displace(&mut self, labels: &Arc<Labels>, spot: Spot) {
-        let Some(kind) = (self.by_labels.get(labels)).and_then(|at| self.kinds[*at].as_mut())
-        else {
+    pub(super) fn displace(&mut self, labels: &Labels, spot: Spot) {
+        if let Some(number) = self.number_of(labels) {
+            self.displace_at(number, spot);
+        }
+    }
+
+    fn number_of(&self, labels: &Labels) -> Option<usize> {
+        self.by_labels.get(labels).map(|at| at.number)
+    }
+
+    fn place_at(&mut self, number: usize, spot: Spot) {
+        let Some(kind) = &mut self.kinds[number] else {
+            return;
+        };
+        increment(&mut kind.on, spot);
+        for selector in &kind.matched {
+            increment(&mut self.followed[*selector].on, spot);
+        }
+    }
+
+    fn displace_at(&mut self, number: usize, spot: Spot) {
+        let Some(kind) = &mut self.kinds[number] else {
             return;
         };
         decrement(&mut kind.on, spot);
@@ -187,7 +217,7 @@ impl Targets {
     /// Tells whether a Pod holds a matched Run.
     pub(super) fn is_on(&self, selector: usize, spot: Spot) -> bool {
         let pool = self.followed[selector].on.get(&spot.0);
-        pool.is_some_and(|slots| slots.contains_key(&spot.1))
+        pool.is_some_and(|slots| slots.contains_key(&short(spot.1)))
     }
 
     /// Returns how many Pods of a pool hold a matched Run.
@@ -201,7 +231,8 @@ impl Targets {
     /// Returns the slots of a pool that hold a matched Run.
     pub(super) fn slots(&self, selector: usize, pool: usize) -> impl Iterator<Item = usize> {
         let slots = self.followed[selector].on.get(&pool);
-        slots.into_iter().flat_map(|slots| slots.keys().copied())
+        let slots = slots.into_iter().flat_map(|slots| slots.keys().copied());
+        slots.filter_map(|slot| usize::try_from(slot).ok())
     }
 
     fn add_kind(&mut self, labels: &Arc<Labels>) -> usize {
@@ -222,7 +253,10 @@ impl Targets {
         for (key, value) in labels.iter() {
             self.postings.insert(key, value, number);
         }
-        self.by_labels.insert(Arc::clone(labels), number);
+        self.by_labels.insert(KindAt {
+            labels: Arc::clone(labels),
+            number,
+        });
         self.kinds[number] = Some(Kind {
             labels: Arc::clone(labels),
             total: 0,
@@ -249,7 +283,7 @@ impl Targets {
     fn follow_new(&mut self, stated: &LabelSelector, selector: Selector) -> usize {
         let anchors = anchors(stated);
         let candidates: BTreeSet<usize> = if anchors.is_empty() {
-            self.by_labels.values().copied().collect()
+            self.by_labels.values().map(|at| at.number).collect()
         } else {
             let found = anchors.iter().flat_map(|(k, v)| self.postings.get(k, v));
             found.collect()
@@ -274,7 +308,8 @@ impl Targets {
             followed.total += kind.total;
             for (pool, slots) in &kind.on {
                 for (slot, count) in slots {
-                    increment(&mut followed.on, (*pool, *slot), *count);
+                    let slots = followed.on.entry(*pool).or_default();
+                    *slots.entry(*slot).or_default() += count;
                 }
             }
         }
@@ -316,18 +351,24 @@ impl Targets {
     }
 }
 
-fn increment(counts: &mut Counts, (pool, slot): Spot, by: usize) {
-    *counts.entry(pool).or_default().entry(slot).or_default() += by;
+/// Slots are counted in 32 bits to save memory; no pool has that many Pods.
+fn short(slot: usize) -> u32 {
+    u32::try_from(slot).unwrap_or(u32::MAX)
+}
+
+fn increment(counts: &mut Counts, (pool, slot): Spot) {
+    let slots = counts.entry(pool).or_default();
+    *slots.entry(short(slot)).or_default() += 1;
 }
 
 fn decrement(counts: &mut Counts, (pool, slot): Spot) {
     let Some(slots) = counts.get_mut(&pool) else {
         return;
     };
-    if let Some(count) = slots.get_mut(&slot) {
+    if let Some(count) = slots.get_mut(&short(slot)) {
         *count -= 1;
         if *count == 0 {
-            slots.remove(&slot);
+            slots.remove(&short(slot));
         }
     }
     if slots.is_empty() {

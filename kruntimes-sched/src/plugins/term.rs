@@ -59,7 +59,7 @@ impl<'a> Term<'a> {
     pub(super) fn new(term: &RunAffinityTerm, view: &'a View, run: &Run) -> Result<Self, Invalid> {
         let selector = compile(term)?;
         let mut targets: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for (name, uid, held) in view.sites() {
+        for (name, uid, held) in view.sites_in_any_order() {
             let hit = |hold: &crate::Hold| selector.matches(&hold.run.labels);
             if held.others(&run.uid).any(hit) {
                 targets.entry(name).or_default().push(uid);

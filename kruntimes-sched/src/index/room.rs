@@ -1,0 +1,174 @@
+//! What a Pod has left, read once for all classes.
+
+use std::num::NonZeroU64;
+
+use kruntimes_core::quantity::Quantity;
+use kruntimes_core::resources::Amounts;
+
+use crate::occupancy::Occupancy;
+use crate::pod::Pod;
+
+use super::weight::Weight;
+
+/// One resource that a Pod offers.
+#[derive(Debug)]
+struct Part {
+    resource: Box<str>,
+    capacity: u64,
+    used: u64,
+    /// What one unit adds to the load, in parts of the whole.
+    factor: u64,
+}
+
+/// What a Pod offers and what is used of it, where both are whole numbers of a usual size.
+#[derive(Debug)]
+pub(super) struct Room {
+    /// In name order.
+    parts: Vec<Part>,
+    /// The smallest number that all capacities divide.
+    whole: NonZeroU64,
+    /// Whether the usage has numbers of the usual kind, too.
+    is_even: bool,
+}
+
+/// What Runs of a class ask for: positive whole numbers, in name order.
+#[derive(Debug)]
+pub(super) struct Wanted(Vec<(Box<str>, u64)>);
+
+/// What a [`Room`] says about a request.
+pub(super) enum Offer {
+    /// It does not fit.
+    None,
+    /// It fits, and this would be the load.
+    Fits(Weight),
+    /// The numbers are unusual.
+    Unknown,
+}
+
+impl Wanted {
+    /// Reads a request; nothing if its numbers are unusual.
+    pub(super) fn of(request: &Amounts) -> Option<Self> {
+        let asked = request.iter().filter(|(_, amount)| !amount.is_zero());
+        let read = asked.map(|(name, amount)| Some((name.as_str().into(), whole(*amount)?)));
+        read.collect::<Option<_>>().map(Self)
+    }
+}
+
+impl Room {
+    /// Reads what a Pod offers; nothing if its numbers are unusual.
+    pub(super) fn of(pod: &Pod) -> Option<Self> {
+        let mut all = 1;
+        let mut parts = Vec::with_capacity(pod.capacity.len());
+        let offered = pod.capacity.iter();
+        for (resource, amount) in offered.filter(|(_, amount)| amount.is_positive()) {
+            let capacity = whole(*amount)?;
+            all = least_common_multiple(all, capacity)?;
+            parts.push(Part {
+                resource: resource.as_str().into(),
+                capacity,
+                used: 0,
+                factor: 0,
+            });
+        }
+        for part in &mut parts {
+            part.factor = all / part.capacity;
+        }
+        Some(Self {
+            parts,
+            whole: NonZeroU64::new(all)?,
+            is_even: true,
+        })
+    }
+
+    /// Notes what the Pod holds now.
+    pub(super) fn fill(&mut self, held: &Occupancy) {
+        self.is_even = true;
+        for part in &mut self.parts {
+            let used = held.usage().get(part.resource.as_ref());
+            match used.map_or(Some(0), |used| whole(*used)) {
+                Some(used) => part.used = used,
+                None => self.is_even = false,
+            }
+        }
+    }
+
+    /// Notes that a Run came or went; tells whether its numbers and those before are of the usual kind.
+    pub(super) fn follow(&mut self, request: &Amounts, came: bool) -> bool {
+        if !self.is_even {
+            return false;
+        }
+        let mut parts = self.parts.iter_mut().peekable();
+        for (resource, amount) in request {
+            while parts.next_if(|part| *part.resource < **resource).is_some() {}
+            let Some(amount) = whole(*amount) else {
+                return false;
+            };
+            let Some(part) = parts.next_if(|part| *part.resource == **resource) else {
+                continue;
+            };
+            let used = if came {
+                part.used.checked_add(amount)
+            } else {
+                part.used.checked_sub(amount)
+            };
+            let Some(used) = used else {
+                return false;
+            };
+            part.used = used;
+        }
+        true
+    }
+
+    /// Says whether there is room for a request, and how full the Pod would be.
+    pub(super) fn offer(&self, wanted: &Wanted) -> Offer {
+        if !self.is_even {
+            return Offer::Unknown;
+        }
+        let mut wanted = wanted.0.iter().peekable();
+        let (mut fullest, mut sum) = (0, 0_u64);
+        for part in &self.parts {
+            let mut projected = part.used;
+            if let Some((resource, asked)) = wanted.peek()
+                && *resource <= part.resource
+            {
+                projected = projected.saturating_add(*asked);
+                if *resource != part.resource || projected > part.capacity {
+                    return Offer::None;
+                }
+                wanted.next();
+            }
+            let share = projected.checked_mul(part.factor);
+            let Some((share, total)) = share.and_then(|s| Some((s, sum.checked_add(s)?))) else {
+                return Offer::Unknown;
+            };
+            fullest = share.max(fullest);
+            sum = total;
+        }
+        if wanted.next().is_some() {
+            return Offer::None;
+        }
+        let whole = self.whole;
+        Offer::Fits(Weight::Even {
+            fullest,
+            sum,
+            whole,
+        })
+    }
+}
+
+fn whole(amount: Quantity) -> Option<u64> {
+    const NANO: u64 = 1_000_000_000;
+    match u64::try_from(amount.as_nanos()) {
+        // Division by a constant of the usual size is quick.
+        Ok(nanos) => (nanos % NANO == 0).then_some(nanos / NANO),
+        Err(_) => u64::try_from(amount.to_whole()?).ok(),
+    }
+}
+
+fn least_common_multiple(a: u64, b: u64) -> Option<u64> {
+    let (mut shared, mut rest) = (a, b);
+    while rest != 0 {
+        (shared, rest) = (rest, shared % rest);
+    }
+    (a / shared).checked_mul(b)
+}
