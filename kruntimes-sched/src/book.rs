@@ -10,6 +10,7 @@ use kruntimes_core::resources::{self, Amounts};
 use crate::identity::{Namespace, PodName, PodUid, RunUid};
 use crate::occupancy::{Hold, Occupancy, Origin};
 use crate::pod::Pod;
+use crate::register;
 use crate::run::Run;
 use crate::sites::Sites;
 use crate::space::Space;
@@ -241,38 +242,31 @@ impl Book {
     /// Returns what is in the way by the book's present knowledge, however old
     /// the snapshot was from which the Pod was chosen.
     pub fn reserve(&mut self, run: &Arc<Run>, pod: &Pod) -> Result<(), Taken> {
-        let before = self.hold(&run.namespace, &run.uid);
+        let number = register::number(run.uid.as_str());
+        let site = register::number(pod.name.as_str());
+        let space = self.spaces.get(&run.namespace);
+        let before = space.and_then(|space| space.hold_at(number, &run.uid));
         if before.is_some_and(|hold| hold.origin == Origin::Observed) {
             return Err(Taken::AlreadyActive(run.uid.clone()));
         }
         let is_new = before.is_none();
-        let held = self.occupancy(&run.namespace, pod);
-        if held.excludes(run) {
-            return Err(Taken::Exclusive);
-        }
-        let usage = if is_new {
-            Cow::Borrowed(held.usage())
+        // Whoever looks at the occupancy lets it go before it changes, so that it changes in place.
+        if let Some(held) = space.and_then(|space| space.sites.occupancy_at(site, pod)) {
+            has_room(run, is_new, &held, pod)?;
         } else {
-            held.usage_without(&run.uid)
-        };
-        if !resources::fits(&run.request, &usage, &pod.capacity) {
-            return Err(no_room(run, &usage, &pod.capacity));
+            has_room(run, is_new, &Occupancy::default(), pod)?;
         }
-        // With nobody else looking at it the occupancy changes in place.
-        drop(usage);
-        drop(held);
         let space = self.spaces.entry(run.namespace.clone()).or_default();
+        if !is_new {
+            space.remove(&run.uid, &mut self.trail);
+        }
         let hold = Hold {
             run: Arc::clone(run),
             pod: pod.name.clone(),
             pod_uid: Some(pod.uid.clone()),
             origin: Origin::Assumed,
         };
-        if is_new {
-            space.insert_new(hold, &mut self.trail);
-        } else {
-            space.insert(hold, &mut self.trail);
-        }
+        space.insert_new(site, number, hold, &mut self.trail);
         Ok(())
     }
 
@@ -406,6 +400,23 @@ impl Book {
 /// The last row of S-78: the observation may be older than our own write.
 fn still_assumed(hold: &Hold, seen: &Run) -> bool {
     hold.origin == Origin::Assumed && hold.run.name == seen.name && seen.attempt <= hold.run.attempt
+}
+
+/// Checks that a Run fits beside everything else on a Pod.
+fn has_room(run: &Run, is_new: bool, held: &Occupancy, pod: &Pod) -> Result<(), Taken> {
+    if held.excludes(run) {
+        return Err(Taken::Exclusive);
+    }
+    let usage = if is_new {
+        Cow::Borrowed(held.usage())
+    } else {
+        held.usage_without(&run.uid)
+    };
+    if resources::fits(&run.request, &usage, &pod.capacity) {
+        Ok(())
+    } else {
+        Err(no_room(run, &usage, &pod.capacity))
+    }
 }
 
 fn no_room(run: &Run, usage: &Amounts, capacity: &Amounts) -> Taken {

@@ -72,7 +72,10 @@ impl Occupancy {
 
     /// Returns the place of a Run among the holds, or the place where it would be.
     fn find(&self, run: &RunUid) -> Result<usize, usize> {
-        let number = short(run);
+        self.find_at(short(register::number(run.as_str())), run)
+    }
+
+    fn find_at(&self, number: u32, run: &RunUid) -> Result<usize, usize> {
         let first = self.numbers.partition_point(|other| *other < number);
         let alike = self.numbers[first..].iter();
         let alike = alike.take_while(|other| **other == number).count();
@@ -138,11 +141,17 @@ impl Occupancy {
     }
 
     pub(crate) fn insert(&mut self, hold: Arc<Hold>) {
+        let number = register::number(hold.run.uid.as_str());
+        self.insert_at(number, hold);
+    }
+
+    /// As [`Occupancy::insert`], where the number that stands for the Run UID is known.
+    pub(crate) fn insert_at(&mut self, number: u64, hold: Arc<Hold>) {
         add(&mut self.usage, &hold.run.request);
         self.exclusive += usize::from(hold.run.exclusive);
-        match self.find(&hold.run.uid) {
+        match self.find_at(short(number), &hold.run.uid) {
             Err(at) => {
-                self.numbers.insert(at, short(&hold.run.uid));
+                self.numbers.insert(at, short(number));
                 self.holds.insert(at, hold);
             }
             Ok(at) => {
@@ -172,9 +181,9 @@ impl Occupancy {
     }
 }
 
-/// Returns the half of the number that stands for a UID.
-fn short(run: &RunUid) -> u32 {
-    let [.., a, b, c, d] = register::number(run.as_str()).to_be_bytes();
+/// Returns half of a number.
+fn short(number: u64) -> u32 {
+    let [.., a, b, c, d] = number.to_be_bytes();
     u32::from_be_bytes([a, b, c, d])
 }
 

@@ -57,14 +57,20 @@ impl<V: Keyed> Register<V> {
         self.at(number(key), key)
     }
 
-    fn at(&self, number: u64, key: &V::Key) -> Option<&V> {
+    /// As [`Register::get`], where the number of the key is known.
+    pub(crate) fn at(&self, number: u64, key: &V::Key) -> Option<&V> {
         let found = self.by_number.get(&number);
         let found = found.filter(|value| value.key() == key);
         found.or_else(|| self.rest.iter().find(|value| value.key() == key))
     }
 
     pub(crate) fn get_mut(&mut self, key: &V::Key) -> Option<&mut V> {
-        let found = self.by_number.get_mut(&number(key));
+        self.at_mut(number(key), key)
+    }
+
+    /// As [`Register::get_mut`], where the number of the key is known.
+    pub(crate) fn at_mut(&mut self, number: u64, key: &V::Key) -> Option<&mut V> {
+        let found = self.by_number.get_mut(&number);
         match found.filter(|value| value.key() == key) {
             Some(value) => Some(value),
             None => self.rest.iter_mut().find(|value| value.key() == key),
@@ -76,7 +82,8 @@ impl<V: Keyed> Register<V> {
         self.insert_at(number(value.key()), value);
     }
 
-    fn insert_at(&mut self, number: u64, value: V) {
+    /// As [`Register::insert`], where the number of the key is known.
+    pub(crate) fn insert_at(&mut self, number: u64, value: V) {
         if let Some(same) = (self.rest.iter_mut()).find(|other| other.key() == value.key()) {
             *same = value;
             return;

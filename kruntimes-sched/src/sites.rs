@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::identity::{PodName, PodUid};
 use crate::occupancy::{Hold, Occupancy};
 use crate::pod::Pod;
-use crate::register::{Keyed, Register};
+use crate::register::{self, Keyed, Register};
 
 /// Pods that hold something.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +38,12 @@ impl Site {
 impl Sites {
     /// Returns what a Pod holds, if anything (S-13).
     pub(crate) fn occupancy(&self, pod: &Pod) -> Option<Arc<Occupancy>> {
-        let site = self.0.get(pod.name.as_str())?;
+        self.occupancy_at(register::number(pod.name.as_str()), pod)
+    }
+
+    /// As [`Sites::occupancy`], where the number that stands for the name is known.
+    pub(crate) fn occupancy_at(&self, number: u64, pod: &Pod) -> Option<Arc<Occupancy>> {
+        let site = self.0.at(number, pod.name.as_str())?;
         match (site.part(None), site.part(Some(&pod.uid))) {
             (None, None) => None,
             (Some(one), None) | (None, Some(one)) => Some(Arc::clone(one)),
@@ -55,22 +60,30 @@ impl Sites {
     }
 
     pub(crate) fn insert(&mut self, hold: &Arc<Hold>) {
-        let Some(site) = self.0.get_mut(hold.pod.as_str()) else {
+        let pod = register::number(hold.pod.as_str());
+        let run = register::number(hold.run.uid.as_str());
+        self.insert_at(pod, run, hold);
+    }
+
+    /// As [`Sites::insert`], where the numbers that stand for the Pod's name and the Run's UID are known.
+    pub(crate) fn insert_at(&mut self, pod: u64, run: u64, hold: &Arc<Hold>) {
+        let alone = || {
             let mut held = Occupancy::default();
-            held.insert(Arc::clone(hold));
-            self.0.insert(Site {
+            held.insert_at(run, Arc::clone(hold));
+            (hold.pod_uid.clone(), Arc::new(held))
+        };
+        let Some(site) = self.0.at_mut(pod, hold.pod.as_str()) else {
+            let site = Site {
                 name: hold.pod.clone(),
-                parts: vec![(hold.pod_uid.clone(), Arc::new(held))],
-            });
+                parts: vec![alone()],
+            };
+            self.0.insert_at(pod, site);
             return;
         };
         let mut parts = site.parts.iter_mut();
-        if let Some((_, held)) = parts.find(|(uid, _)| *uid == hold.pod_uid) {
-            Arc::make_mut(held).insert(Arc::clone(hold));
-        } else {
-            let mut held = Occupancy::default();
-            held.insert(Arc::clone(hold));
-            site.parts.push((hold.pod_uid.clone(), Arc::new(held)));
+        match parts.find(|(uid, _)| *uid == hold.pod_uid) {
+            Some((_, held)) => Arc::make_mut(held).insert_at(run, Arc::clone(hold)),
+            None => site.parts.push(alone()),
         }
     }
 

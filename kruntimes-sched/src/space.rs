@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::identity::RunUid;
 use crate::occupancy::Hold;
-use crate::register::{Keyed, Register};
+use crate::register::{self, Keyed, Register};
 use crate::sites::Sites;
 use crate::trail::Trail;
 
@@ -44,7 +44,13 @@ impl Space {
     }
 
     pub(crate) fn hold(&self, run: &RunUid) -> Option<&Hold> {
-        self.holds.get(run.as_str()).map(|found| found.0.as_ref())
+        self.hold_at(register::number(run.as_str()), run)
+    }
+
+    /// As [`Space::hold`], where the number that stands for the UID is known.
+    pub(crate) fn hold_at(&self, number: u64, run: &RunUid) -> Option<&Hold> {
+        let found = self.holds.at(number, run.as_str());
+        found.map(|found| found.0.as_ref())
     }
 
     pub(crate) fn named(&self, name: &str) -> Option<&Hold> {
@@ -58,16 +64,18 @@ impl Space {
 
     pub(crate) fn insert(&mut self, hold: Hold, trail: &mut Trail) {
         self.remove(&hold.run.uid, trail);
-        self.insert_new(hold, trail);
+        let pod = register::number(hold.pod.as_str());
+        let run = register::number(hold.run.uid.as_str());
+        self.insert_new(pod, run, hold, trail);
     }
 
-    /// Inserts a hold of a Run that has none.
-    pub(crate) fn insert_new(&mut self, hold: Hold, trail: &mut Trail) {
+    /// Inserts a hold of a Run that has none; the numbers stand for the Pod's name and the Run's UID.
+    pub(crate) fn insert_new(&mut self, pod: u64, run: u64, hold: Hold, trail: &mut Trail) {
         let hold = Arc::new(hold);
         trail.note(&hold, true);
-        Arc::make_mut(&mut self.sites).insert(&hold);
+        Arc::make_mut(&mut self.sites).insert_at(pod, run, &hold);
         self.names.insert(ByName(Arc::clone(&hold)));
-        self.holds.insert(ByUid(hold));
+        self.holds.insert_at(run, ByUid(hold));
     }
 
     pub(crate) fn remove(&mut self, run: &RunUid, trail: &mut Trail) {

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::weight::Weight;
 
 /// Entries of a full chunk.
-const FULL: usize = 64;
+const FULL: usize = 32;
 
 /// What a slot is filed under.
 #[derive(Clone, Debug)]
@@ -16,6 +16,7 @@ struct Filed {
 }
 
 impl Filed {
+    #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         (self.weight.cmp(&other.weight)).then_with(|| self.name.cmp(&other.name))
     }
@@ -30,19 +31,29 @@ struct Entry {
 /// Neighbours, at least one.
 #[derive(Clone, Debug)]
 struct Chunk {
+    /// What the first entry is filed under.
+    first: Filed,
     entries: Vec<Entry>,
     /// The smallest name with its slot.
     least: (u64, usize),
 }
 
 impl Chunk {
-    fn of(entries: Vec<Entry>) -> Self {
-        let least = least(&entries).unwrap_or((u64::MAX, usize::MAX));
-        Self { entries, least }
+    fn of(entries: Vec<Entry>) -> Option<Self> {
+        Some(Self {
+            first: entries.first()?.filed.clone(),
+            least: least(&entries)?,
+            entries,
+        })
     }
 
-    fn first(&self) -> &Filed {
-        &self.entries[0].filed
+    /// Takes in that an entry came or went.
+    fn adjust(&mut self, place: usize) {
+        if place == 0
+            && let Some(first) = self.entries.first()
+        {
+            self.first = first.filed.clone();
+        }
     }
 }
 
@@ -100,15 +111,16 @@ impl Order {
         self.len += 1;
         let entry = Entry { filed, slot };
         let Some(chunk) = self.chunks.get_mut(at) else {
-            self.chunks.push(Chunk::of(vec![entry]));
+            self.chunks.extend(Chunk::of(vec![entry]));
             return;
         };
         chunk.least = chunk.least.min((entry.filed.name, slot));
         chunk.entries.insert(position, entry);
+        chunk.adjust(position);
         if chunk.entries.len() >= FULL {
             let upper = Chunk::of(chunk.entries.split_off(FULL / 2));
             chunk.least = least(&chunk.entries).unwrap_or(chunk.least);
-            self.chunks.insert(at + 1, upper);
+            self.chunks.splice(at + 1..at + 1, upper);
         }
     }
 
@@ -121,6 +133,7 @@ impl Order {
         let (at, position) = self.seek(|other| other.cmp(&filed) != Ordering::Greater);
         let chunk = &mut self.chunks[at];
         chunk.entries.remove(position - 1);
+        chunk.adjust(position - 1);
         if chunk.entries.is_empty() {
             self.chunks.remove(at);
             return;
@@ -149,7 +162,7 @@ impl Order {
 
     /// Finds the chunk and the place in it behind everything that is `before`.
     fn seek(&self, before: impl Fn(&Filed) -> bool) -> (usize, usize) {
-        let chunks = self.chunks.partition_point(|chunk| before(chunk.first()));
+        let chunks = self.chunks.partition_point(|chunk| before(&chunk.first));
         let at = chunks.saturating_sub(1);
         let place = (self.chunks.get(at)).map_or(0, |chunk| {
             chunk.entries.partition_point(|entry| before(&entry.filed))
@@ -188,6 +201,7 @@ impl Order {
                 }
             }
             chunk.least = least(&chunk.entries).unwrap_or(chunk.least);
+            chunk.adjust(0);
         }
     }
 
@@ -262,14 +276,15 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use super::super::weight::Parts;
     use super::*;
 
     fn weight(used: u64) -> Weight {
-        Weight::Even {
+        Weight::Even(Parts {
             fullest: used,
             sum: used,
             whole: NonZeroU64::new(7).unwrap(),
-        }
+        })
     }
 
     fn name(slot: usize) -> u64 {

@@ -8,7 +8,7 @@ use kruntimes_core::resources::Amounts;
 use crate::occupancy::Occupancy;
 use crate::pod::Pod;
 
-use super::weight::Weight;
+use super::weight::{Parts, Weight};
 
 /// One resource that a Pod offers.
 #[derive(Debug)]
@@ -148,11 +148,11 @@ impl Room {
             return Offer::None;
         }
         let whole = self.whole;
-        Offer::Fits(Weight::Even {
+        Offer::Fits(Weight::Even(Parts {
             fullest,
             sum,
             whole,
-        })
+        }))
     }
 }
 

@@ -10,28 +10,39 @@ use crate::load::Load;
 #[derive(Clone, Debug)]
 pub(super) enum Weight {
     /// Parts of a whole.
-    Even {
-        /// Utilization of the fullest resource.
-        fullest: u64,
-        /// Sum over all resources.
-        sum: u64,
-        /// What both are divided by.
-        whole: NonZeroU64,
-    },
+    Even(Parts),
     /// Whatever its numbers.
     Odd(Box<Load>),
+}
+
+/// Two fractions with the same denominator.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parts {
+    /// Utilization of the fullest resource.
+    pub(super) fullest: u64,
+    /// Sum over all resources.
+    pub(super) sum: u64,
+    /// What both are divided by.
+    pub(super) whole: NonZeroU64,
 }
 
 impl Weight {
     fn load(&self) -> Cow<'_, Load> {
         match self {
-            Self::Even {
-                fullest,
-                sum,
-                whole,
-            } => Cow::Owned(Load::over(*fullest, *sum, *whole)),
+            Self::Even(parts) => Cow::Owned(Load::over(parts.fullest, parts.sum, parts.whole)),
             Self::Odd(load) => Cow::Borrowed(load),
         }
+    }
+
+    /// Compares what is not parts of the same whole.
+    #[cold]
+    fn cmp_unlike(&self, other: &Self) -> Ordering {
+        let (Self::Even(a), Self::Even(b)) = (self, other) else {
+            return self.load().cmp(&other.load());
+        };
+        let scaled = |part: u64, whole: NonZeroU64| u128::from(part) * u128::from(whole.get());
+        (scaled(a.fullest, b.whole).cmp(&scaled(b.fullest, a.whole)))
+            .then_with(|| scaled(a.sum, b.whole).cmp(&scaled(b.sum, a.whole)))
     }
 }
 
@@ -50,28 +61,14 @@ impl PartialOrd for Weight {
 }
 
 impl Ord for Weight {
+    #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        let (
-            Self::Even {
-                fullest: a,
-                sum: a_sum,
-                whole: a_whole,
-            },
-            Self::Even {
-                fullest: b,
-                sum: b_sum,
-                whole: b_whole,
-            },
-        ) = (self, other)
-        else {
-            return self.load().cmp(&other.load());
-        };
-        if a_whole == b_whole {
-            return a.cmp(b).then(a_sum.cmp(b_sum));
+        if let (Self::Even(a), Self::Even(b)) = (self, other)
+            && a.whole == b.whole
+        {
+            return a.fullest.cmp(&b.fullest).then(a.sum.cmp(&b.sum));
         }
-        let scaled = |part: u64, whole: NonZeroU64| u128::from(part) * u128::from(whole.get());
-        (scaled(*a, *b_whole).cmp(&scaled(*b, *a_whole)))
-            .then_with(|| scaled(*a_sum, *b_whole).cmp(&scaled(*b_sum, *a_whole)))
+        self.cmp_unlike(other)
     }
 }
 
@@ -82,11 +79,11 @@ mod tests {
     use super::*;
 
     fn even((fullest, sum, whole): (u64, u64, u64)) -> Weight {
-        Weight::Even {
+        Weight::Even(Parts {
             fullest,
             sum,
             whole: NonZeroU64::new(whole).unwrap(),
-        }
+        })
     }
 
     fn parts() -> impl Strategy<Value = (u64, u64, u64)> {
