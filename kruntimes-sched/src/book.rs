@@ -387,11 +387,7 @@ impl Book {
     }
 
     fn drop_if_empty(&mut self, namespace: &Namespace) {
-        if self
-            .spaces
-            .get(namespace)
-            .is_some_and(Space::is_empty)
-        {
+        if self.spaces.get(namespace).is_some_and(Space::is_empty) {
             self.spaces.remove(namespace);
         }
     }

@@ -130,12 +130,7 @@ fn memory(count: usize) {
 }
 
 /// Shows an active Run to the book.
-pub(crate) fn observe(
-    index: &mut Index,
-    vocabulary: &mut Vocabulary,
-    number: usize,
-    pods: usize,
-) {
+pub(crate) fn observe(index: &mut Index, vocabulary: &mut Vocabulary, number: usize, pods: usize) {
     let pod = pod_of(index, &format!("pod-{:07}", number % pods).into());
     let mut run = run(number).build();
     vocabulary.share(&mut run);

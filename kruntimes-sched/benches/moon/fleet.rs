@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use kruntimes_sched::plugins::{RuntimePodAvailability, standard};
 use kruntimes_sched::testing::{NAMESPACE, RunBuilder, a_pod, a_run};
-use kruntimes_sched::{Action, Book, Heartbeat, Index, Pod, PodName, Profile, Run, Vocabulary, reserve};
+use kruntimes_sched::{
+    Action, Book, Heartbeat, Index, Pod, PodName, Profile, Run, Vocabulary, reserve,
+};
 
 use crate::clock::on_core;
 

@@ -48,7 +48,9 @@ pub(crate) fn exponents() -> Vec<Line> {
 fn slope(probe: &str, sizes: &[usize]) -> Vec<f64> {
     let counts = sizes.iter().map(|size| instructions(probe, *size));
     let counts: Option<Vec<f64>> = counts.collect();
-    (counts.into_iter()).map(|counts| fitted(sizes, &counts)).collect()
+    (counts.into_iter())
+        .map(|counts| fitted(sizes, &counts))
+        .collect()
 }
 
 /// Rounds of what is measured by time.

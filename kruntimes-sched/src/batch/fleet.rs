@@ -7,7 +7,9 @@ use jiff::Timestamp;
 
 use crate::book::Book;
 use crate::identity::{Namespace, RuntimeName, WorkspaceName};
+use crate::index::Index;
 use crate::pod::Pod;
+use crate::profile::Profile;
 use crate::run::Run;
 use crate::snapshot::{Nominated, Snapshot};
 use crate::workspace::Workspace;
@@ -115,6 +117,24 @@ impl Fleet {
         .runtime_exists(pool.is_some_and(|pool| !pool.without_runtime))
         .with_workspace(workspace)
         .with_nominated(nominated.cloned().unwrap_or_default())
+    }
+
+    /// Makes an index of the fleet; nothing if a Pod is in it more than once, as only a scan takes it.
+    pub(super) fn index(&self, profile: &Profile) -> Option<Index> {
+        let mut index = Index::for_profile(profile, self.book.clone());
+        for ((namespace, runtime), pool) in &self.pools {
+            index.set_runtime(namespace, runtime, !pool.without_runtime);
+            for pod in &pool.pods {
+                if index.pod(namespace, &pod.name).is_some() {
+                    return None;
+                }
+                index.set_pod(namespace, runtime, pod);
+            }
+        }
+        for ((namespace, _), workspace) in &self.workspaces {
+            index.set_workspace(namespace, Arc::clone(workspace));
+        }
+        Some(index)
     }
 
     fn pool_of(&self, run: &Run) -> Option<&Pool> {

@@ -4,6 +4,7 @@ mod apply;
 mod fleet;
 mod order;
 mod plan;
+mod world;
 
 pub use apply::{Applied, reserve_plan};
 pub use fleet::Fleet;

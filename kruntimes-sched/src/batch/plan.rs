@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::book::{Book, Taken};
-use crate::calculate::calculate;
+use crate::book::Taken;
 use crate::decision::{Action, CycleError, Decision};
 use crate::event::Event;
 use crate::gate::Gate;
@@ -15,6 +14,7 @@ use crate::waiting;
 
 use super::fleet::Fleet;
 use super::order::{Unit, deduplicated, units};
+use super::world::World;
 
 /// Condition and reason of the members of a group that is not complete (S-171).
 const GROUP_INCOMPLETE: &str = "GroupIncomplete";
@@ -118,6 +118,9 @@ impl BatchPlan {
 /// (S-170), and a group is placed completely or not at all (S-171). What a
 /// Reserve or Permit plugin would say is not asked: that is for the apply,
 /// where every reserve checks again (S-174).
+///
+/// With a profile for which an [`Index`](crate::Index) is quick, the scores of
+/// a bind are those of the winner alone.
 pub fn plan_batch(
     fleet: &Fleet,
     candidates: impl IntoIterator<Item = Candidate>,
@@ -143,7 +146,7 @@ pub fn plan_batch(
         fleet,
         profile,
         limits,
-        book: fleet.book().clone(),
+        world: World::new(fleet, profile, runs.len()),
         decided: Vec::new(),
         waiting: Vec::new(),
         decisions: 0,
@@ -206,7 +209,7 @@ struct Planner<'a> {
     fleet: &'a Fleet,
     profile: &'a Profile,
     limits: Limits,
-    book: Book,
+    world: World<'a>,
     decided: Vec<Sequenced>,
     waiting: Vec<Waiting>,
     decisions: u64,
@@ -324,20 +327,13 @@ impl Planner<'_> {
         if self.evaluations > 0 && self.evaluations.saturating_add(pods) > budget {
             return None;
         }
-        let snapshot = self.fleet.snapshot(&self.book, run);
-        let decision = calculate(&snapshot, run, self.profile);
+        let (decision, pod) = self.world.decide(run);
         self.evaluations = self.evaluations.saturating_add(decision.evaluated);
-        let pod = match &decision.action {
-            Action::Bind { pod, .. } => snapshot.pod(pod).map(|state| Arc::clone(&state.pod)),
-            Action::Wait { .. } | Action::Fail { .. } | Action::Retry { .. } => None,
-        };
-        // With the snapshot gone the book changes in place.
-        drop(snapshot);
         let run = Arc::clone(run);
         let Some(pod) = pod else {
             return Some(Planned::without_pod(run, Outcome::Decided(decision)));
         };
-        Some(match self.book.reserve(&run, &pod) {
+        Some(match self.world.reserve(&run, &pod) {
             Ok(()) => Planned {
                 run,
                 outcome: Outcome::Decided(decision),
@@ -349,7 +345,7 @@ impl Planner<'_> {
 
     fn give_up(&mut self, planned: &Planned) {
         if planned.pod.is_some() {
-            self.book.release(&planned.run.namespace, &planned.run.uid);
+            self.world.release(&planned.run);
         }
     }
 

@@ -52,9 +52,7 @@ impl Class {
     }
 
     pub(super) fn is_of(&self, run: &Run, number: u64) -> bool {
-        self.number == number
-            && self.exclusive == run.exclusive
-            && self.request == run.request
+        self.number == number && self.exclusive == run.exclusive && self.request == run.request
     }
 
     /// Tells the same of a Run whose request is the very one of the class.
@@ -81,7 +79,12 @@ impl Class {
     }
 
     /// Files a Pod that is alive, or takes it out; `held` says what it holds in full.
-    pub(super) fn file(&mut self, number: usize, slot: &Slot, held: impl FnOnce() -> Arc<Occupancy>) {
+    pub(super) fn file(
+        &mut self,
+        number: usize,
+        slot: &Slot,
+        held: impl FnOnce() -> Arc<Occupancy>,
+    ) {
         match self.offer(slot, held) {
             Some(weight) => self.order.insert(number, slot.name, weight),
             None => self.order.remove(number),

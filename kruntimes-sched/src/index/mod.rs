@@ -29,6 +29,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::book::Book;
+use crate::bundled::Bundled;
 use crate::calculate::calculate;
 use crate::decision::Decision;
 use crate::identity::{Namespace, PodName, RuntimeName, WorkspaceName};
@@ -72,12 +73,30 @@ impl Index {
         index
     }
 
+    /// Makes an index for which a profile is quick, if it is for any.
+    pub fn for_profile(profile: &Profile, book: Book) -> Self {
+        let bundled = profile
+            .filters
+            .iter()
+            .filter_map(|entry| entry.bundled.as_ref());
+        let availability = bundled.filter_map(|bundled| match bundled {
+            Bundled::RuntimePodAvailability(availability) => Some(*availability),
+            _ => None,
+        });
+        Self::new(availability.last().unwrap_or_default(), book)
+    }
+
+    /// Tells whether decisions with a profile are quick.
+    pub fn is_quick(&self, profile: &Profile) -> bool {
+        Recipe::of(profile, self.availability.heartbeat_limit()).is_some()
+    }
+
     /// Returns the book.
     pub fn book(&self) -> &Book {
         &self.book
     }
 
-    /// Lets the book be changed in any way, and follows.
+    /// Returns the book to be changed in any way; the index follows before it is used again.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -90,23 +109,34 @@ impl Index {
     /// let profile = plugins::standard().explain(false).build()?;
     /// let run = Arc::new(Run::new("ns", "run", "uid"));
     /// let now = Timestamp::UNIX_EPOCH;
-    /// let taken = index.change(|book| reserve(&profile, book, &run, &pod, now));
+    /// let taken = reserve(&profile, index.book_mut(), &run, &pod, now);
     /// assert!(taken.is_ok());
     /// # Ok::<(), kruntimes_sched::ProfileError>(())
     /// ```
+    pub fn book_mut(&mut self) -> &mut Book {
+        self.catch_up();
+        &mut self.book
+    }
+
+    /// Lets the book be changed in any way, and follows at once.
     pub fn change<T>(&mut self, edit: impl FnOnce(&mut Book) -> T) -> T {
-        let result = edit(&mut self.book);
+        let result = edit(self.book_mut());
+        self.catch_up();
+        result
+    }
+
+    /// Takes in what has changed in the book.
+    fn catch_up(&mut self) {
         let Some(mut changes) = self.book.take_changes() else {
             // It is another book altogether.
             self.rebuild();
-            return result;
+            return;
         };
         let is_only = changes.len() == 1;
         for change in changes.drain(..) {
             self.follow(&change, is_only);
         }
         self.book.keep_changes(changes);
-        result
     }
 
     fn follow(&mut self, change: &Change, is_only: bool) {
@@ -128,6 +158,7 @@ impl Index {
     ///
     /// Within a namespace a Pod's name is its own: the Pod leaves the pool it was in before.
     pub fn set_pod(&mut self, namespace: &Namespace, runtime: &RuntimeName, pod: &Arc<Pod>) {
+        self.catch_up();
         let limit = self.availability.heartbeat_limit();
         let space = self.spaces.entry(namespace.clone()).or_default();
         space.set_pod(&self.book, namespace, runtime, limit, pod);
@@ -135,6 +166,7 @@ impl Index {
 
     /// Takes a Pod out of its pool.
     pub fn remove_pod(&mut self, namespace: &Namespace, name: &PodName) {
+        self.catch_up();
         if let Some(space) = self.spaces.get_mut(namespace) {
             space.remove_pod(&self.book, namespace, name);
         }
@@ -215,6 +247,7 @@ impl Index {
     /// Returns nothing where [`Index::decide`] has to look at every Pod.
     pub fn quick(&mut self, run: &Run, profile: &Profile, now: Timestamp) -> Option<Decision> {
         let recipe = Recipe::of(profile, self.availability.heartbeat_limit())?;
+        self.catch_up();
         // What the Run itself still holds is no obstacle to it (S-35); the sums include it.
         if self.book.hold(&run.namespace, &run.uid).is_some() {
             return None;

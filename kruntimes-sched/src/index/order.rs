@@ -120,7 +120,8 @@ impl Order {
         if chunk.entries.len() >= FULL {
             let upper = Chunk::of(chunk.entries.split_off(FULL / 2));
             chunk.least = least(&chunk.entries).unwrap_or(chunk.least);
-            self.chunks.splice(at + 1..at + 1, upper);
+            let next = at + 1;
+            self.chunks.splice(next..next, upper);
         }
     }
 
@@ -340,12 +341,19 @@ mod tests {
             order.insert(slot, step % 4_000, weight(step));
         }
         assert_eq!(order.len(), 4_000);
-        assert!(order.chunks.len() < 4_000 * 4 / FULL, "{}", order.chunks.len());
+        assert!(
+            order.chunks.len() < 4_000 * 4 / FULL,
+            "{}",
+            order.chunks.len()
+        );
         assert!(order.chunks.iter().all(|chunk| chunk.entries.len() < FULL));
         for slot in 0..3_990 {
             order.remove(slot);
         }
-        assert_eq!(order.slots().collect::<Vec<_>>(), (3_990..4_000).collect::<Vec<_>>());
+        assert_eq!(
+            order.slots().collect::<Vec<_>>(),
+            (3_990..4_000).collect::<Vec<_>>()
+        );
     }
 
     #[test]

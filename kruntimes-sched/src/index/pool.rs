@@ -169,11 +169,7 @@ impl Pool {
     }
 
     /// Adds a Pod or replaces the one of the same name; returns its slot and the Pod before.
-    pub(super) fn set(
-        &mut self,
-        pod: Arc<Pod>,
-        held: Holdings<'_>,
-    ) -> (usize, Option<Arc<Pod>>) {
+    pub(super) fn set(&mut self, pod: Arc<Pod>, held: Holdings<'_>) -> (usize, Option<Arc<Pod>>) {
         let slot = self.names.slot_of(&pod.name);
         let slot = slot.unwrap_or_else(|| self.add(&pod));
         let before = self.slots[slot].take();

@@ -299,6 +299,46 @@ proptest! {
     }
 
     #[test]
+    fn s_168_a_plan_from_an_index_equals_single_cycles(
+        runs in prop::collection::vec(any_run(), 8..40),
+        held in prop::collection::vec(any_run(), 0..6),
+        capacities in prop::collection::vec(1_i64..9, 1..9),
+    ) {
+        let pods: Vec<_> = capacities.iter().enumerate()
+            .map(|(at, capacity)| a_pod(&format!("p{at}")).offers("runs", *capacity).build())
+            .collect();
+        let mut book = Book::new();
+        for (at, run) in held.into_iter().enumerate() {
+            let run = a_random_run(&format!("h{at}"), run).shared();
+            book.observe(&active(run, &pods[at % pods.len()]));
+        }
+        let other = a_pod("bash-pod").offers("runs", 3).build();
+        let fleet = Fleet::new(at(0), book.clone())
+            .pool(NAMESPACE, "python", pods)
+            .pool(NAMESPACE, "bash", [other]);
+        let profile = standard().explain(false).build().unwrap();
+        let candidates = runs.into_iter().enumerate()
+            .map(|(at, run)| Candidate::new(a_random_run(&format!("r{at:02}"), run).build()));
+        let limits = Limits { runs: 30, ..Limits::default() };
+        let plan = plan_batch(&fleet, candidates, &profile, limits);
+        for planned in &plan.planned {
+            let Outcome::Decided(decision) = &planned.outcome else {
+                prop_assert_eq!(&planned.outcome, &Outcome::Deferred);
+                continue;
+            };
+            let snapshot = fleet.snapshot(&book, &planned.run);
+            let mut single = calculate(&snapshot, &planned.run, &profile);
+            if let Action::Bind { pod, scores, .. } = &mut single.action {
+                scores.retain(|name, _| name == pod);
+            }
+            prop_assert_eq!(decision, &single);
+            if let Some(pod) = &planned.pod {
+                book.reserve(&planned.run, pod).unwrap();
+            }
+        }
+    }
+
+    #[test]
     fn s_173_namespaces_are_planned_independently(
         runs in prop::collection::vec(any_run(), 1..10),
         split in prop::collection::vec(any::<bool>(), 10),
