@@ -75,15 +75,14 @@ impl Index {
 
     /// Makes an index for which a profile is quick, if it is for any.
     pub fn for_profile(profile: &Profile, book: Book) -> Self {
-        let bundled = profile
-            .filters
-            .iter()
-            .filter_map(|entry| entry.bundled.as_ref());
-        let availability = bundled.filter_map(|bundled| match bundled {
-            Bundled::RuntimePodAvailability(availability) => Some(*availability),
-            _ => None,
+        let known = profile.filters.iter().rev().find_map(|entry| {
+            if let Some(Bundled::RuntimePodAvailability(availability)) = &entry.bundled {
+                Some(*availability)
+            } else {
+                None
+            }
         });
-        Self::new(availability.last().unwrap_or_default(), book)
+        Self::new(known.unwrap_or_default(), book)
     }
 
     /// Tells whether decisions with a profile are quick.
