@@ -40,6 +40,11 @@ fn action(source: &Source, document: &Document) -> Vec<Finding> {
     found.iter().map(|finding| judge.finding(finding)).collect()
 }
 
+fn first_problem(jobs: &BTreeMap<String, Job>) -> Result<(), Invalid> {
+    graph::validate(jobs)?;
+    graph::artifact_edges(jobs)
+}
+
 /// The graph of one object, with sound jobs in the place of broken ones.
 struct Graph<'a> {
     source: &'a Source,
@@ -72,7 +77,6 @@ impl<'a> Graph<'a> {
     fn check(mut self) -> Vec<Finding> {
         self.edges();
         self.problems();
-        self.unsupported();
         let (lint, inputs) = self.lint();
         let judge = Judge {
             source: self.source,
@@ -124,7 +128,7 @@ impl<'a> Graph<'a> {
 
     /// Reports one problem after the other, replacing the job that has it.
     fn problems(&mut self) {
-        while let Err(invalid) = graph::validate(&self.jobs) {
+        while let Err(invalid) = first_problem(&self.jobs) {
             let code = code(&invalid.problem);
             let path = path(self.document, &invalid.location);
             let place = self.document.place(&path);
@@ -133,41 +137,6 @@ impl<'a> Graph<'a> {
             if !self.replace(&invalid) {
                 return;
             }
-        }
-    }
-
-    /// Reports what the engine of this version would refuse when the run starts.
-    fn unsupported(&mut self) {
-        let mut problems = Vec::new();
-        for (name, job) in &self.jobs {
-            if let Some(workflow) = &job.uses {
-                let (job, workflow) = (name.clone(), workflow.clone());
-                let problem = Problem::CallUnsupported { job, workflow };
-                problems.push(problem.at(Location::job(name).field("uses")));
-            }
-            for step in &job.steps {
-                let location = Location::job(name).step(&step.name);
-                let (job, step_name) = (name.clone(), step.name.clone());
-                if let Some(action) = &step.uses {
-                    let problem = Problem::ActionUnsupported {
-                        job,
-                        step: step_name,
-                        action: action.clone(),
-                    };
-                    problems.push(problem.at(location.field("uses")));
-                } else if !step.artifacts.is_empty() {
-                    let problem = Problem::ArtifactsUnsupported {
-                        job,
-                        step: step_name,
-                    };
-                    problems.push(problem.at(location.field("artifacts")));
-                }
-            }
-        }
-        for invalid in problems {
-            let place = place(self.source, self.document, &invalid.location);
-            let said = invalid.problem.to_string();
-            self.findings.push(self.source.error("K000", said, place));
         }
     }
 
@@ -268,14 +237,18 @@ pub(super) fn code(problem: &Problem) -> &'static str {
         Problem::CallWithSteps { .. } => "K010",
         Problem::NoRuntime { .. } | Problem::NoSteps { .. } | Problem::ActionWithoutSteps => "K004",
         Problem::DuplicateStep { .. } | Problem::DuplicateActionStep(_) => "K062",
-        Problem::UnknownNeed { .. } => "K020",
+        Problem::UnknownNeed { .. } | Problem::ArtifactEdge { .. } => "K020",
         Problem::Cycle(_) => "K022",
         Problem::ActionStepNotRun(_) => "K045",
         Problem::Shape { rule, .. } if rule.contains("steps and uses") => "K010",
         Problem::Shape { rule, .. } if rule.contains("run and uses") => "K011",
         Problem::Shape { rule, .. } if rule.contains("with only together") => "K012",
         Problem::Shape { rule, .. } if rule.contains("args, env or artifacts") => "K013",
-        Problem::Name { .. } | Problem::Shape { .. } | Problem::Limit { .. } => "K005",
+        Problem::Name { .. }
+        | Problem::Shape { .. }
+        | Problem::Limit { .. }
+        | Problem::ArtifactSource(_)
+        | Problem::ArtifactPath { .. } => "K005",
         Problem::Expression { .. } => "K036",
         Problem::OutputName(_) => "K063",
         Problem::SnapshotTooLarge { .. } | Problem::StatusTooLarge { .. } => "K064",
