@@ -24,7 +24,7 @@ fn carry_out(state: &mut State) {
     match step.action {
         Action::Initialize(frozen) => state.snapshot = frozen.snapshot,
         Action::StartRunnableSteps(starts) => {
-            for start in starts {
+            for start in starts.steps {
                 outcomes.push(Outcome::Started {
                     key: start.key.clone(),
                     name: start.name.clone(),

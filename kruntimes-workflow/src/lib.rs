@@ -6,8 +6,10 @@
 //! stores the status once. Each module is usable alone:
 //!
 //! - [`expr`]: the `${{ … }}` language, its evaluator and its static checker;
-//! - [`graph`]: shape rules, dependency cycles, the job DAG;
+//! - [`graph`]: shape rules, dependency cycles, the job DAG, the graph of calls;
+//! - [`definitions`]: reusable Workflows and Actions, as far as they were read;
 //! - [`bind`]: inputs, template rendering, frozen output contracts;
+//! - [`trigger`]: a WorkflowRun from a Workflow and inputs;
 //! - [`snapshot`]: the immutable definition an execution reads;
 //! - [`plan`]: the turn of a WorkflowRun;
 //! - [`lint`]: everything that can be said about a definition before it runs.
@@ -18,6 +20,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod bind;
+pub mod definitions;
 pub mod expr;
 pub mod graph;
 pub mod lint;
@@ -26,3 +29,4 @@ pub mod plan;
 pub mod snapshot;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod trigger;

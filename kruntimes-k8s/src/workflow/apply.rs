@@ -1,14 +1,17 @@
 //! Carries out the one action of a turn. It makes no choices.
 
 use futures::future::{join_all, try_join_all};
+use futures::{join, try_join};
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kruntimes_core::crd::{Run, WorkflowRun};
-use kruntimes_workflow::plan::{Action, Initialize, Outcome, StartStep, State, Verdict, judge};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kruntimes_core::crd::{PersistentWorkspace, Run, WorkflowRun};
+use kruntimes_workflow::plan::{
+    Action, ChildNames, Initialize, Outcome, StartStep, State, Verdict, judge,
+};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::core::Status;
 use kube::{Resource as _, ResourceExt as _};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::child;
 use super::controller::{Error, Shell};
@@ -18,22 +21,29 @@ use crate::cache::ObjectKey;
 const TOO_LARGE: u16 = 413;
 
 impl Shell {
-    /// Makes this WorkflowRun the controller of Runs that have none (W-46).
+    /// Makes this WorkflowRun the controller of children that have none (W-46).
     pub(super) async fn adopt(
         &self,
         key: &ObjectKey,
         object: &WorkflowRun,
-        names: &[String],
+        names: &ChildNames,
     ) -> Result<(), Error> {
         let owner = owner(key, object)?;
-        let adoptions = names.iter().map(async |name| {
+        let runs = names.runs.iter().map(async |name| {
             let run = ObjectKey::new(&key.namespace, name);
             match self.runs.get(&run) {
                 Some(run) => self.adopt_run(key, &run, &owner).await,
                 None => Err(Error::NameTaken(run)),
             }
         });
-        try_join_all(adoptions).await?;
+        let calls = names.workflow_runs.iter().map(async |name| {
+            let child = ObjectKey::new(&key.namespace, name);
+            match self.workflow_runs.get(&child) {
+                Some(child) => self.adopt_call(key, &child, &owner).await,
+                None => Err(Error::NameTaken(child)),
+            }
+        });
+        try_join!(try_join_all(runs), try_join_all(calls))?;
         Ok(())
     }
 
@@ -43,17 +53,10 @@ impl Shell {
         run: &Run,
         owner: &OwnerReference,
     ) -> Result<(), Error> {
-        let mut owners = run.metadata.owner_references.clone().unwrap_or_default();
-        owners.push(owner.clone());
-        let patch = json!({"metadata": {
-            "resourceVersion": run.resource_version(),
-            "ownerReferences": owners,
-        }});
+        let patch = adoption(&run.metadata, owner);
         let params = PatchParams::default();
-        let adopted = self
-            .run_api(key)
-            .patch(&run.name_any(), &params, &Patch::Merge(patch))
-            .await?;
+        let api = self.run_api(key);
+        let adopted = api.patch(&run.name_any(), &params, &patch).await?;
         self.runs.written(adopted);
         Ok(())
     }
@@ -73,18 +76,21 @@ impl Shell {
             }
             Action::StartRunnableSteps(targets) => {
                 let owner = owner(key, object)?;
-                let starts = targets
-                    .iter()
-                    .map(|target| self.start(key, state, target, &owner));
+                let steps = targets.steps.iter();
+                let steps = steps.map(|target| self.start(key, state, target, &owner));
+                let calls = targets.calls.iter();
+                let calls = calls.map(|target| self.call(key, state, target, &owner));
                 // Every target is tried, so that one failure leaves the others created.
-                join_all(starts).await.into_iter().collect()
+                let (steps, calls) = join!(join_all(steps), join_all(calls));
+                steps.into_iter().chain(calls).collect()
             }
             Action::RequestChildCancellation(names) => {
-                let asked = names.iter().map(|name| self.cancel(key, name));
-                join_all(asked)
-                    .await
-                    .into_iter()
-                    .collect::<Result<(), _>>()?;
+                let runs = names.runs.iter().map(|name| self.cancel(key, name));
+                let calls = names.workflow_runs.iter();
+                let calls = calls.map(|name| self.cancel_call(key, name));
+                let (runs, calls) = join!(join_all(runs), join_all(calls));
+                let asked = runs.into_iter().chain(calls);
+                asked.collect::<Result<(), _>>()?;
                 Ok(Vec::new())
             }
             // `Action` may grow; a controller of this version is never given another one.
@@ -126,6 +132,11 @@ impl Shell {
         target: &StartStep,
         owner: &OwnerReference,
     ) -> Result<Outcome, Error> {
+        if let Some(workspace) = &target.workspace
+            && let Some(refused) = self.share(key, state, target, workspace, owner).await?
+        {
+            return Ok(refused);
+        }
         let run = child::run(&key.namespace, target, owner);
         match self.run_api(key).create(&PostParams::default(), &run).await {
             Ok(created) => {
@@ -156,7 +167,7 @@ impl Shell {
         let Some(found) = self.run_api(key).get_opt(&target.name).await? else {
             return Err(Error::NameTaken(name));
         };
-        match judge(state, target, &child::existing(&found)) {
+        match judge(state, target, &child::existing(&found.metadata)) {
             Verdict::Use => {}
             Verdict::Adopt => self.adopt_run(key, &found, owner).await?,
             Verdict::Retry => return Err(Error::NameTaken(name)),
@@ -194,13 +205,31 @@ impl Shell {
         }
     }
 
-    fn run_api(&self, key: &ObjectKey) -> Api<Run> {
+    pub(super) fn run_api(&self, key: &ObjectKey) -> Api<Run> {
+        Api::namespaced(self.client.clone(), &key.namespace)
+    }
+
+    pub(super) fn workspace_api(&self, key: &ObjectKey) -> Api<PersistentWorkspace> {
+        Api::namespaced(self.client.clone(), &key.namespace)
+    }
+
+    pub(super) fn workflow_run_api(&self, key: &ObjectKey) -> Api<WorkflowRun> {
         Api::namespaced(self.client.clone(), &key.namespace)
     }
 }
 
+/// The patch that adds an owner to the version of the object that was seen.
+pub(super) fn adoption(meta: &ObjectMeta, owner: &OwnerReference) -> Patch<Value> {
+    let mut owners = meta.owner_references.clone().unwrap_or_default();
+    owners.push(owner.clone());
+    Patch::Merge(json!({"metadata": {
+        "resourceVersion": meta.resource_version,
+        "ownerReferences": owners,
+    }}))
+}
+
 /// Tells whether the same object would be refused again and again: it is invalid, or too large (W-40).
-fn never_fits(status: &Status) -> bool {
+pub(super) fn never_fits(status: &Status) -> bool {
     status.is_invalid() || status.code == TOO_LARGE
 }
 

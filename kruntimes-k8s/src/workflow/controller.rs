@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kruntimes_core::api::WorkflowRunStatus;
-use kruntimes_core::crd::{Run, WorkflowRun};
+use kruntimes_core::crd::{PersistentWorkspace, Run, WorkflowRun};
 use kruntimes_core::keys::LABEL_WORKFLOW_RUN_UID;
+use kruntimes_core::limits::CALL_DEPTH_MAX;
 use kruntimes_workflow::plan::{Policy, State, Step, calculate, merge};
 use kruntimes_workflow::snapshot::{Snapshot, SnapshotError};
 use kube::api::{Api, Patch, PatchParams};
@@ -23,6 +24,9 @@ use crate::queue::{self, Outcome, WorkQueue};
 
 /// Index of children by the UID on their label.
 pub(super) const BY_OWNER: &str = "owner";
+
+/// Rounds of reading that one decision may take: children, then one per level of calls.
+const ROUNDS: usize = 2 + CALL_DEPTH_MAX;
 
 /// What the WorkflowRun controller is told at start.
 #[derive(Clone, Debug)]
@@ -58,7 +62,7 @@ pub(super) enum Error {
     NoUid(ObjectKey),
     #[error("{0} is still held by an object that goes away")]
     NameTaken(ObjectKey),
-    #[error("child run {0} is neither listed nor gone")]
+    #[error("a decision keeps asking for {0}")]
     Undecided(String),
 }
 
@@ -77,8 +81,10 @@ pub(super) struct Shell {
     pub(super) client: Client,
     pub(super) clock: Clock,
     pub(super) policy: Policy,
+    pub(super) queue: WorkQueue<ObjectKey>,
     pub(super) workflow_runs: Cache<WorkflowRun>,
     pub(super) runs: Cache<Run>,
+    pub(super) workspaces: Cache<PersistentWorkspace>,
     pub(super) revisions: Cache<ControllerRevision>,
     /// Decoded snapshots by UID of their WorkflowRun. A snapshot is immutable.
     pub(super) decoded: Mutex<BTreeMap<String, Arc<Snapshot>>>,
@@ -86,20 +92,14 @@ pub(super) struct Shell {
 
 /// Runs WorkflowRuns, for ever. Dropping the future stops it.
 pub async fn run(client: Client, config: Config, clock: Clock) {
-    let queue = WorkQueue::new();
-    let by_owner = |run: &Run| {
-        run.labels()
-            .get(LABEL_WORKFLOW_RUN_UID)
-            .cloned()
-            .into_iter()
-            .collect()
-    };
     let shell = Shell {
         client: client.clone(),
         clock,
         policy: config.policy,
-        workflow_runs: Cache::default(),
-        runs: Cache::new(&[(BY_OWNER, by_owner)]),
+        queue: WorkQueue::new(),
+        workflow_runs: Cache::new(&[(BY_OWNER, owner_uid)]),
+        runs: Cache::new(&[(BY_OWNER, owner_uid)]),
+        workspaces: Cache::new(&[(BY_OWNER, owner_uid)]),
         revisions: Cache::default(),
         decoded: Mutex::default(),
     };
@@ -110,28 +110,42 @@ pub async fn run(client: Client, config: Config, clock: Clock) {
     let workflow_runs = shell
         .workflow_runs
         .follow(client.clone(), namespace, all)
-        .filter_map(|change| std::future::ready(shell.own_key(&change)));
+        .flat_map(|change| stream::iter(shell.concerned(&change)));
     let runs = shell
         .runs
+        .follow(client.clone(), namespace, labelled.clone())
+        .filter_map(|change| std::future::ready(owner_key(&change)));
+    let workspaces = shell
+        .workspaces
         .follow(client.clone(), namespace, labelled.clone())
         .filter_map(|change| std::future::ready(owner_key(&change)));
     let revisions = shell
         .revisions
         .follow(client, namespace, labelled)
         .filter_map(|change| std::future::ready(owner_key(&change)));
-    let keys = stream::select(workflow_runs, stream::select(runs, revisions));
+    let keys = stream::select(
+        stream::select(workflow_runs, runs),
+        stream::select(workspaces, revisions),
+    );
     let feed = keys.for_each(|key| {
-        queue.add(key);
+        shell.queue.add(key);
         std::future::ready(())
     });
-    let reconcile = |key| shell.reconcile(key, &queue);
+    let reconcile = |key| shell.reconcile(key);
     let work = async {
         shell.workflow_runs.synced().await;
         shell.runs.synced().await;
+        shell.workspaces.synced().await;
         shell.revisions.synced().await;
-        queue::work(&queue, config.workers, reconcile).await;
+        queue::work(&shell.queue, config.workers, reconcile).await;
     };
     futures::join!(feed, work);
+}
+
+/// The UID on the label of a child.
+fn owner_uid(object: &impl Resource) -> Vec<String> {
+    let uid = object.labels().get(LABEL_WORKFLOW_RUN_UID);
+    uid.cloned().into_iter().collect()
 }
 
 /// Finds the WorkflowRun a changed object belongs to (W-69).
@@ -147,10 +161,11 @@ fn owner_key<K: Cached>(change: &Change<K>) -> Option<ObjectKey> {
 }
 
 impl Shell {
-    /// Finds the key of a changed WorkflowRun; one that is gone leaves no memory.
-    fn own_key(&self, change: &Change<WorkflowRun>) -> Option<ObjectKey> {
-        match change {
+    /// Names whom a changed WorkflowRun concerns: itself, and the one that called it.
+    fn concerned(&self, change: &Change<WorkflowRun>) -> Vec<ObjectKey> {
+        let own = match change {
             Change::Applied { new, .. } => Some(ObjectKey::of(new.as_ref())),
+            // One that is gone leaves no memory.
             Change::Deleted(old) => {
                 self.forget(old);
                 None
@@ -160,20 +175,23 @@ impl Shell {
                 None
             }
             Change::Synced => None,
+        };
+        own.into_iter().chain(owner_key(change)).collect()
+    }
+
+    /// Wakes whom an own request has changed; the watch does not report it once more.
+    pub(super) fn noted(&self, change: Option<&Change<WorkflowRun>>) {
+        for key in change.into_iter().flat_map(|change| self.concerned(change)) {
+            self.queue.add(key);
         }
     }
 
-    async fn reconcile(&self, key: ObjectKey, queue: &WorkQueue<ObjectKey>) -> Outcome {
+    async fn reconcile(&self, key: ObjectKey) -> Outcome {
         let Some(object) = self.workflow_runs.get(&key) else {
             return Outcome::Done;
         };
         match self.turn(&key, &object).await {
-            Ok(Written::Changed) => {
-                // The watch does not report the controller's own write once more.
-                queue.add(key);
-                Outcome::Done
-            }
-            Ok(Written::Nothing) => Outcome::Done,
+            Ok(Written::Changed | Written::Nothing) => Outcome::Done,
             // The newer version usually arrives through the watch before the wait is over.
             Ok(Written::Conflict) => Outcome::Retry,
             Err(error) => {
@@ -198,13 +216,12 @@ impl Shell {
 
     /// Decides, with every fact the decision asks for.
     async fn calculate(&self, key: &ObjectKey, state: &mut State) -> Result<Step, Error> {
-        // The first round may ask for Runs, the second has every answer.
-        for _ in 0..2 {
+        for _ in 0..ROUNDS {
             let step = calculate(state);
             if step.needs.is_empty() {
                 return Ok(step);
             }
-            self.confirm(key, state, &step.needs).await?;
+            self.supply(key, state, step.needs).await?;
         }
         let step = calculate(state);
         match step.needs.first() {
@@ -241,7 +258,7 @@ impl Shell {
             .await
         {
             Ok(object) => {
-                self.workflow_runs.written(object);
+                self.noted(self.workflow_runs.written(object).as_ref());
                 Ok(Written::Changed)
             }
             Err(kube::Error::Api(status)) if status.is_conflict() => Ok(Written::Conflict),

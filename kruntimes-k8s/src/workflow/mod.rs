@@ -7,8 +7,10 @@
 //! labels and status.
 
 mod apply;
+mod call;
 mod child;
 mod controller;
 mod load;
+mod share;
 
 pub use controller::{Config, run};

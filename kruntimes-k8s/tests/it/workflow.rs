@@ -1,9 +1,12 @@
 //! The WorkflowRun controller over the in-process API service.
 
+mod actions;
+mod calls;
 mod cancel;
 mod ownership;
 mod restart;
 mod run;
+mod sharing;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +16,7 @@ use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kruntimes_apiserver::ApiServer;
 use kruntimes_core::api::{JobPhase, WorkflowRunPhase, WorkflowRunStatus};
-use kruntimes_core::crd::{Run, WorkflowRun};
+use kruntimes_core::crd::{Action, Run, Workflow, WorkflowRun};
 use kruntimes_k8s::clock::Clock;
 use kruntimes_k8s::workflow::{Config, run};
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
@@ -78,15 +81,27 @@ impl World {
     }
 
     fn start_with(&mut self, client: Client) {
+        self.start_both(client, Config::default());
+    }
+
+    /// Starts a controller that is told something else than the defaults.
+    fn start_config(&mut self, config: Config) {
+        self.start_both(self.client.clone(), config);
+    }
+
+    fn start_both(&mut self, client: Client, config: Config) {
         let clock = Clock::virtual_from(Timestamp::UNIX_EPOCH);
-        self.controllers
-            .spawn(run(client, Config::default(), clock));
+        self.controllers.spawn(run(client, config, clock));
     }
 
     /// Starts a controller whose writes stop after some; returns its count of writes.
     fn start_mortal(&mut self, writes: usize) -> Mortal {
+        self.start_mortal_with(writes, Config::default())
+    }
+
+    fn start_mortal_with(&mut self, writes: usize, config: Config) -> Mortal {
         let mortal = Mortal::after(writes);
-        self.start_with(self.server.client_with(&mortal));
+        self.start_both(self.server.client_with(&mortal), config);
         mortal
     }
 
@@ -118,6 +133,38 @@ impl World {
         let (api, params) = (self.workflow_runs(), PostParams::default());
         let created = api.create(&params, &object).await;
         created.expect("the WorkflowRun is valid")
+    }
+
+    /// Stores an Action or a Workflow.
+    async fn define(&self, kind: &str, name: &str, spec: Value) {
+        let object = json!({
+            "apiVersion": "kruntimes.io/v1alpha1", "kind": kind,
+            "metadata": {"name": name}, "spec": spec,
+        });
+        let params = PostParams::default();
+        if kind == "Action" {
+            let api: Api<Action> = Api::namespaced(self.client.clone(), "default");
+            let object = serde_json::from_value(object).unwrap();
+            api.create(&params, &object).await.unwrap();
+        } else {
+            let api: Api<Workflow> = Api::namespaced(self.client.clone(), "default");
+            let object = serde_json::from_value(object).unwrap();
+            api.create(&params, &object).await.unwrap();
+        }
+    }
+
+    /// The status of any WorkflowRun.
+    async fn status_of(&self, name: &str) -> WorkflowRunStatus {
+        let object = self.workflow_runs().get_status(name).await.unwrap();
+        object.status.unwrap_or_default()
+    }
+
+    /// Lists the WorkflowRuns, sorted.
+    async fn workflow_run_names(&self) -> Vec<String> {
+        let list = self.workflow_runs().list(&ListParams::default()).await;
+        let mut names: Vec<_> = list.unwrap().iter().map(ResourceExt::name_any).collect();
+        names.sort();
+        names
     }
 
     /// Lets everything settle. Time stands still, so nothing that waits for a timer happens.
@@ -237,6 +284,53 @@ fn job(needs: &[&str], steps: &[&str]) -> Value {
         return json!({"runs-on": "bash", "steps": steps});
     }
     json!({"runs-on": "bash", "needs": needs, "steps": steps})
+}
+
+/// A graph with a call of an Action and a call of a Workflow that calls another one.
+fn composed() -> Value {
+    json!({
+        "build": {
+            "runs-on": "bash",
+            "steps": [
+                {"name": "pre", "run": "1"},
+                {"name": "tools", "uses": "tools", "with": {"level": "${{ steps.pre.outputs.from }}"}},
+            ],
+            "outputs": {"tag": "${{ steps.tools.outputs.where }}"},
+        },
+        "ship": {"needs": ["build"], "uses": "outer", "with": {"tag": "${{ jobs.build.outputs.tag }}"}},
+        "last": {
+            "needs": ["ship"], "runs-on": "bash",
+            "steps": [{"name": "s", "run": "got ${{ jobs.ship.outputs.url }}"}],
+        },
+    })
+}
+
+impl World {
+    /// Stores what `composed` refers to.
+    async fn define_all(&self) {
+        let tools = json!({
+            "inputs": {"level": {"required": true}},
+            "outputs": {"where": {"value": "at ${{ steps.one.outputs.from }}"}},
+            "steps": [{"name": "one", "run": "1 ${{ inputs.level }}"}, {"name": "two", "run": "2"}],
+        });
+        self.define("Action", "tools", tools).await;
+        let outer = json!({
+            "inputs": {"tag": {"required": true}},
+            "outputs": {"url": {"value": "outer ${{ jobs.down.outputs.url }}"}},
+            "jobs": {"down": {"uses": "inner", "with": {"tag": "${{ inputs.tag }}"}}},
+        });
+        self.define("Workflow", "outer", outer).await;
+        let inner = json!({
+            "inputs": {"tag": {}},
+            "outputs": {"url": {"value": "inner ${{ jobs.j.outputs.u }}"}},
+            "jobs": {"j": {
+                "runs-on": "bash",
+                "steps": [{"name": "s", "run": "${{ inputs.tag }}"}],
+                "outputs": {"u": "${{ inputs.tag }}"},
+            }},
+        });
+        self.define("Workflow", "inner", inner).await;
+    }
 }
 
 fn diamond() -> Value {

@@ -1,9 +1,11 @@
-//! The job graph: shape rules, dependency edges, cycles, ancestors.
+//! The job graph: shape rules, dependency edges, cycles, ancestors, and who calls whom.
 //!
 //! [`validate`] visits job names sorted, shapes first and edges second, and
 //! returns the first problem, so the same object always yields the same text
 //! (W-13).
 
+mod artifact;
+mod calls;
 mod cycle;
 mod problem;
 mod rules;
@@ -15,6 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kruntimes_core::api::Job;
 
+pub use artifact::{ArtifactSource, artifact_edges, destination, imports};
+pub use calls::{CALLED_WORKFLOWS_MAX, CallError, callees, calls};
 pub use problem::{Invalid, Problem, Subject};
 pub use rules::{is_definition_name, is_input_name, is_label, is_output_name};
 pub use shape::{action, inputs, outputs};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use kruntimes_core::keys::OUTPUT_ENV_PREFIX;
 use kruntimes_core::message::quoted;
 
 use crate::location::Location;
@@ -109,17 +110,9 @@ pub enum Problem {
     /// An output name that does not fit an annotation (W-103).
     #[error("output name {} cannot be represented as a WorkflowRun annotation", quoted(.0))]
     OutputName(String),
-    /// A call of a Workflow, which this version refuses.
-    #[error("job {} uses reusable workflow {}, which this version does not run yet", quoted(.job), quoted(.workflow))]
-    CallUnsupported {
-        /// The job.
-        job: String,
-        /// The Workflow it calls.
-        workflow: String,
-    },
-    /// A call of an Action, which this version refuses.
-    #[error("step {} in job {} uses Action {}, which this version does not run yet", quoted(.step), quoted(.job), quoted(.action))]
-    ActionUnsupported {
+    /// An Action that does not exist.
+    #[error("Action {} for step {} in job {} does not exist", quoted(.action), quoted(.step), quoted(.job))]
+    ActionMissing {
         /// The job.
         job: String,
         /// The step.
@@ -127,14 +120,43 @@ pub enum Problem {
         /// The Action it calls.
         action: String,
     },
-    /// An artifact import, which this version refuses.
-    #[error("step {} in job {} imports artifacts, which this version does not run yet", quoted(.step), quoted(.job))]
-    ArtifactsUnsupported {
+    /// An Action that may not be used.
+    #[error("validate Action {} for step {} in job {}: {cause}", quoted(.action), quoted(.step), quoted(.job))]
+    ActionInvalid {
         /// The job.
         job: String,
         /// The step.
         step: String,
+        /// The Action it calls.
+        action: String,
+        /// What is wrong with the Action.
+        cause: Box<Invalid>,
     },
+    /// An output that would pass for a published variable.
+    #[error("output {} may not use the reserved prefix {OUTPUT_ENV_PREFIX}", quoted(.0))]
+    ReservedOutput(String),
+    /// An artifact import of another form than `jobs.<job>.artifacts.<name>`.
+    #[error("invalid artifact source {} (expected jobs.<job-id>.artifacts.<name>)", quoted(.0))]
+    ArtifactSource(String),
+    /// An artifact import from a job that is no direct dependency.
+    #[error("job {} artifact input {} must reference a direct needs dependency", quoted(.job), quoted(.from))]
+    ArtifactEdge {
+        /// The job.
+        job: String,
+        /// What it imports.
+        from: String,
+    },
+    /// A destination outside the work directory.
+    #[error("artifact path {} {rule}", quoted(.path))]
+    ArtifactPath {
+        /// The path.
+        path: String,
+        /// The rule it breaks.
+        rule: &'static str,
+    },
+    /// A call that the operator wants refused at once (W-18), in the words of the call itself.
+    #[error("{0}")]
+    Call(String),
     /// A definition too large to freeze.
     #[error("workflow snapshot is {bytes} bytes, exceeds {limit} byte limit")]
     SnapshotTooLarge {

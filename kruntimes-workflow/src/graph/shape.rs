@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use kruntimes_core::api::{ActionSpec, Input, Job, Output, Step};
+use kruntimes_core::keys::OUTPUT_ENV_PREFIX;
 use kruntimes_core::limits::{
     ARG_MAX_CHARS, ARGS_MAX, ENV_MAX, JOBS_MAX, LABEL_MAX, OUTPUT_VALUE_MAX_BYTES,
     OUTPUTS_MAX_KEYS, SCRIPT_MAX_CHARS, STEPS_MAX,
@@ -227,6 +228,12 @@ pub fn action(spec: &ActionSpec) -> Result<(), Invalid> {
         return Err(problem.at(Location::default().step(name).field("name")));
     }
     inputs(&spec.inputs)?;
+    for name in spec.outputs.keys() {
+        ensure(!name.starts_with(OUTPUT_ENV_PREFIX), || {
+            Problem::ReservedOutput(name.clone())
+                .at(Location::default().field(format!("outputs.{name}")))
+        })?;
+    }
     sizes(&spec.outputs)
 }
 

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use kruntimes_core::api::{RunSpec, WorkflowRunStatus};
+use kruntimes_core::api::{RunSpec, WorkflowRunSpec, WorkflowRunStatus};
 
+use super::EnsureWorkspace;
 use crate::location;
 use crate::snapshot::Snapshot;
 
@@ -20,8 +21,24 @@ pub struct Step {
     pub action: Action,
     /// Facts to supply before the affected targets can be decided; calculate again with them.
     pub needs: Vec<Need>,
-    /// Names of used Runs without controller, to be adopted (W-46).
-    pub adopt: Vec<String>,
+    /// Used children without controller, to be adopted (W-46).
+    pub adopt: ChildNames,
+}
+
+/// Names of direct children by kind, sorted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChildNames {
+    /// Names of Runs.
+    pub runs: Vec<String>,
+    /// Names of WorkflowRuns.
+    pub workflow_runs: Vec<String>,
+}
+
+impl ChildNames {
+    /// Tells whether there is no child of any kind.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.workflow_runs.is_empty()
+    }
 }
 
 /// Where a WorkflowRun is (W-58).
@@ -47,10 +64,26 @@ pub enum Action {
     None,
     /// Freeze the definition.
     Initialize(Initialize),
-    /// Create child Runs, at most one per job.
-    StartRunnableSteps(Vec<StartStep>),
-    /// Ask these child Runs to cancel, sorted by name.
-    RequestChildCancellation(Vec<String>),
+    /// Create children, at most one per job.
+    StartRunnableSteps(Targets),
+    /// Ask these children to cancel.
+    RequestChildCancellation(ChildNames),
+}
+
+/// What may start in one turn (W-78).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Targets {
+    /// Child Runs, sorted by job.
+    pub steps: Vec<StartStep>,
+    /// Child WorkflowRuns, sorted by job.
+    pub calls: Vec<StartCall>,
+}
+
+impl Targets {
+    /// Tells whether nothing may start.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty() && self.calls.is_empty()
+    }
 }
 
 /// A snapshot to write.
@@ -96,15 +129,42 @@ pub struct StartStep {
     pub labels: BTreeMap<String, String>,
     /// The Run's spec.
     pub spec: RunSpec,
+    /// Workspace to create first; absent when the job has none or has it already (W-123).
+    pub workspace: Option<EnsureWorkspace>,
 }
 
-/// A fact a calculation could not do without.
+/// A child WorkflowRun to create, completely described.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StartCall {
+    /// The call job.
+    pub job: String,
+    /// Derived name; also the idempotency key.
+    pub name: String,
+    /// Labels that let it be found again.
+    pub labels: BTreeMap<String, String>,
+    /// The frozen output contract (W-103).
+    pub annotations: BTreeMap<String, String>,
+    /// The rendered Workflow.
+    pub spec: WorkflowRunSpec,
+}
+
+/// A fact a calculation could not do without. Read it past every cache (W-17).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Need {
-    /// A Run that status names and no list shows. Read it uncached: add it to
-    /// `children`, or its name to `absent`.
+    /// A Run that status names and no list shows: add it to `children`, or its
+    /// name to `absent`.
     ConfirmRun(String),
+    /// A child WorkflowRun that no list shows: add it to `calls`, or its name
+    /// to `absent_calls`.
+    ConfirmWorkflowRun(String),
+    /// A workspace that Runs use and no list shows: add it to `workspaces`, or
+    /// its name to `absent_workspaces`.
+    ConfirmWorkspace(String),
+    /// An Action: add it, or its absence, to `definitions`.
+    Action(String),
+    /// A Workflow: add it, or its absence, to `definitions`.
+    Workflow(String),
 }
 
 /// What became of one target.
@@ -132,6 +192,40 @@ pub enum Outcome {
         /// The step.
         key: StepKey,
         /// Name of the Run.
+        name: String,
+        /// What the API says.
+        cause: String,
+    },
+    /// The name of the workspace is taken by something that is not ours (W-49).
+    ForeignWorkspace {
+        /// The step that was to start.
+        key: StepKey,
+        /// `<namespace>/<name>` of the workspace.
+        workspace: String,
+        /// `<namespace>/<name>` of the WorkflowRun.
+        owner: String,
+    },
+    /// The child WorkflowRun exists and is ours, new or found.
+    Called {
+        /// The call job.
+        job: String,
+        /// Name of the child.
+        name: String,
+    },
+    /// The name of the child WorkflowRun is taken by something that is not ours (W-49).
+    ForeignCall {
+        /// The call job.
+        job: String,
+        /// `<namespace>/<name>` of the child.
+        child: String,
+        /// `<namespace>/<name>` of the WorkflowRun.
+        owner: String,
+    },
+    /// The API refuses the child WorkflowRun as invalid (W-40).
+    InvalidCall {
+        /// The call job.
+        job: String,
+        /// Name of the child.
         name: String,
         /// What the API says.
         cause: String,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kruntimes_core::api::WorkflowRunStatus;
+use kruntimes_core::api::{ArtifactRef, WorkflowRunStatus};
 use kruntimes_core::limits::{OUTPUTS_MAX_BYTES, OUTPUTS_MAX_KEYS, WORKFLOW_OUTPUTS_MAX_BYTES};
 
 use super::message;
@@ -20,6 +20,17 @@ pub(super) fn bytes(outputs: &BTreeMap<String, String>) -> usize {
         .sum()
 }
 
+/// Counts names and serialized references.
+pub(super) fn artifact_bytes(artifacts: &BTreeMap<String, ArtifactRef>) -> usize {
+    let size = |reference: &ArtifactRef| {
+        serde_json::to_vec(reference).map_or(usize::MAX, |text| text.len())
+    };
+    artifacts
+        .iter()
+        .map(|(name, reference)| name.len().saturating_add(size(reference)))
+        .fold(0, usize::saturating_add)
+}
+
 impl Budget {
     /// Counts what a status already holds.
     pub(super) fn of(status: &WorkflowRunStatus) -> Self {
@@ -29,7 +40,7 @@ impl Budget {
                 let inner = step.action_steps.iter().map(|inner| bytes(&inner.outputs));
                 bytes(&step.outputs) + inner.sum::<usize>()
             });
-            bytes(&job.outputs) + steps.sum::<usize>()
+            bytes(&job.outputs) + artifact_bytes(&job.artifacts) + steps.sum::<usize>()
         });
         Self {
             used: bytes(&status.outputs) + used.sum::<usize>(),
@@ -56,10 +67,7 @@ impl Budget {
         outputs: &BTreeMap<String, String>,
     ) -> Result<(), String> {
         if outputs.len() > OUTPUTS_MAX_KEYS {
-            let count = outputs.len();
-            return Err(format!(
-                "outputs of {whose} have {count} keys, exceeds {OUTPUTS_MAX_KEYS}"
-            ));
+            return Err(message::too_many_keys(whose, outputs.len()));
         }
         self.take(whose, bytes(outputs))
     }

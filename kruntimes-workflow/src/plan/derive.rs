@@ -1,36 +1,35 @@
-//! Derives status from what is observed: Runs, then jobs, then skipping, then the end.
+//! Derives status from what is observed: Runs, Actions, calls, then jobs, skipping, the end.
 //!
 //! Deriving is no action and never costs a turn of its own (W-59).
 
 use std::collections::BTreeMap;
 
 use kruntimes_core::api::{
-    JobPhase, JobStatus, RunPhase, StepPhase, StepStatus, WorkflowRunPhase, WorkflowRunStatus,
+    JobPhase, JobStatus, StepPhase, StepStatus, WorkflowRunPhase, WorkflowRunStatus,
 };
 use kruntimes_core::condition::{self, ConditionStatus, Fact};
 use kruntimes_core::keys::CONDITION_COMPLETED;
-use kruntimes_core::message::quoted;
 
 use super::budget::Budget;
 use super::children::Children;
-use super::{Need, Reason, State, cancel, message, outputs};
+use super::{ChildNames, Need, Reason, State, artifacts, cancel, message, outputs};
 
-type JobStates = BTreeMap<String, JobStatus>;
+pub(super) type JobStates = BTreeMap<String, JobStatus>;
 
 /// A status in the making and what is missing to complete it.
 pub(super) struct Derivation<'a> {
-    state: &'a State,
-    children: Children<'a>,
-    budget: Budget,
-    needs: Vec<Need>,
-    adopt: Vec<String>,
+    pub(super) state: &'a State,
+    pub(super) children: Children<'a>,
+    pub(super) budget: Budget,
+    pub(super) needs: Vec<Need>,
+    pub(super) adopt: ChildNames,
 }
 
 /// What a derivation yields.
 pub(super) struct Derived {
     pub(super) status: WorkflowRunStatus,
     pub(super) needs: Vec<Need>,
-    pub(super) adopt: Vec<String>,
+    pub(super) adopt: ChildNames,
 }
 
 /// Derives the status of a WorkflowRun. A final phase never changes (W-83).
@@ -40,7 +39,7 @@ pub(super) fn derive(state: &State) -> Derived {
         children: Children::index(state),
         budget: Budget::of(&state.status),
         needs: Vec::new(),
-        adopt: Vec::new(),
+        adopt: ChildNames::default(),
     };
     let mut status = state.status.clone();
     if !status.phase.is_terminal() {
@@ -53,8 +52,10 @@ pub(super) fn derive(state: &State) -> Derived {
     } = derivation;
     needs.sort();
     needs.dedup();
-    adopt.sort();
-    adopt.dedup();
+    for names in [&mut adopt.runs, &mut adopt.workflow_runs] {
+        names.sort();
+        names.dedup();
+    }
     Derived {
         status,
         needs,
@@ -65,9 +66,18 @@ pub(super) fn derive(state: &State) -> Derived {
 impl Derivation<'_> {
     fn advance(&mut self, status: &mut WorkflowRunStatus) {
         if let Some(jobs) = &mut status.jobs {
-            for (name, job) in jobs.iter_mut().filter(|(_, job)| !job.phase.is_settled()) {
-                self.observe(name, job);
-                self.aggregate(name, job);
+            let open = jobs.iter().filter(|(_, job)| !job.phase.is_settled());
+            let open: Vec<String> = open.map(|(name, _)| name.clone()).collect();
+            for name in open {
+                // What a job may read of others was settled before it started.
+                let Some(mut job) = jobs.remove(&name) else {
+                    continue;
+                };
+                self.observe(&name, &mut job, jobs);
+                self.follow(&name, &mut job);
+                self.watch_workspace(&name, &mut job);
+                self.aggregate(&name, &mut job);
+                jobs.insert(name, job);
             }
             if jobs.values().any(|job| job.phase == JobPhase::Running) {
                 status.phase = WorkflowRunPhase::Running;
@@ -84,87 +94,17 @@ impl Derivation<'_> {
         self.finish(status);
     }
 
-    /// Copies what child Runs report to their steps (W-72).
-    fn observe(&mut self, job_name: &str, job: &mut JobStatus) {
-        for index in 0..job.steps.len() {
-            let step = &mut job.steps[index];
-            if step.phase == StepPhase::Succeeded || step.phase.is_unsuccessful() {
-                continue;
-            }
-            let before = step.phase;
-            let failure = self.observe_step(job_name, step);
-            if job.phase != JobPhase::Running && step.phase != before {
-                job.phase = JobPhase::Running;
-            }
-            if let Some((reason, text)) = failure {
-                job.reason = Some(reason.as_str().to_owned());
-                job.message = Some(text);
-            }
-        }
-    }
-
-    fn observe_step(&mut self, job: &str, step: &mut StepStatus) -> Option<(Reason, String)> {
-        let place = (job, step.name.as_str(), None);
-        let Some(child) = self.children.of(place, step.run_name.as_deref()) else {
-            return self.missing(step);
-        };
-        if child.ownership == super::Ownership::Orphan {
-            self.adopt.push(child.name.clone());
-        }
-        if step.run_name.is_none() {
-            step.run_name = Some(child.name.clone());
-        }
-        step.phase = match child.phase {
-            RunPhase::Pending
-            | RunPhase::Scheduled
-            | RunPhase::Running
-            | RunPhase::Ready
-            | RunPhase::Finalizing => {
-                step.phase = StepPhase::Running;
-                return None;
-            }
-            RunPhase::Succeeded => StepPhase::Succeeded,
-            RunPhase::Failed => StepPhase::Failed,
-            RunPhase::Timeout => StepPhase::Timeout,
-            RunPhase::Cancelled => StepPhase::Cancelled,
-        };
-        let whose = format!("step {} in job {}", quoted(&step.name), quoted(job));
-        match self.budget.take_map(&whose, &child.outputs) {
-            Ok(()) => {
-                step.outputs.clone_from(&child.outputs);
-                None
-            }
-            Err(text) => {
-                step.phase = StepPhase::Failed;
-                Some((Reason::OutputsTooLarge, text))
-            }
-        }
-    }
-
-    /// A recorded Run that no list shows: ask, and believe only an uncached answer (W-82).
-    fn missing(&mut self, step: &mut StepStatus) -> Option<(Reason, String)> {
-        let name = step.run_name.as_ref()?;
-        if !self.children.is_absent(name) {
-            self.needs.push(Need::ConfirmRun(name.clone()));
-            return None;
-        }
-        step.phase = StepPhase::Failed;
-        Some((
-            Reason::ChildMissing,
-            message::child_missing(name, &step.name),
-        ))
-    }
-
     /// Settles a job whose steps leave no choice (section 9).
     fn aggregate(&mut self, name: &str, job: &mut JobStatus) {
+        if job.phase.is_settled() {
+            return;
+        }
         if let Some(step) = job.steps.iter().find(|step| step.phase.is_unsuccessful()) {
-            let place = (name, step.name.as_str(), None);
-            let child = self.children.of(place, step.run_name.as_deref());
-            let said = child.map_or("", |child| child.message.as_str());
-            let text = || message::step_ended(name, &step.name, step.phase, said);
-            let reason = || Reason::of_step(step.phase).as_str().to_owned();
-            job.message = job.message.take().or_else(|| Some(text()));
-            job.reason = job.reason.take().or_else(|| Some(reason()));
+            if job.reason.is_none() || job.message.is_none() {
+                let (reason, text) = self.blame(name, step);
+                job.reason = job.reason.take().or(Some(reason.as_str().to_owned()));
+                job.message = job.message.take().or(Some(text));
+            }
             job.phase = JobPhase::Failed;
             return;
         }
@@ -176,9 +116,12 @@ impl Derivation<'_> {
         let Some(definition) = snapshot.and_then(|snapshot| snapshot.spec.jobs.get(name)) else {
             return;
         };
-        match outputs::of_job(name, definition, job, &mut self.budget) {
-            Ok(outputs) => {
+        let artifacts = artifacts::of_job(name, job, &self.children, &mut self.budget);
+        let mut outputs = || outputs::of_job(name, definition, job, &mut self.budget);
+        match artifacts.and_then(|artifacts| Ok((artifacts, outputs()?))) {
+            Ok((artifacts, outputs)) => {
                 job.phase = JobPhase::Succeeded;
+                job.artifacts = artifacts;
                 job.outputs = outputs;
             }
             Err((reason, text)) => fail(job, reason, text),
@@ -201,9 +144,10 @@ impl Derivation<'_> {
             return;
         }
         if let Some(snapshot) = self.state.snapshot.as_ref() {
-            match outputs::of_contract(snapshot, jobs, &mut self.budget) {
+            let contract = &snapshot.outputs;
+            match outputs::of_contract("the WorkflowRun", contract, jobs, &mut self.budget) {
                 Ok(outputs) => status.outputs = outputs,
-                Err(cause) => {
+                Err((_, cause)) => {
                     let reason = Reason::OutputEvaluationFailed.as_str();
                     let cause = message::fit(&cause);
                     let kind = message::CONDITION_OUTPUTS_RESOLVED;

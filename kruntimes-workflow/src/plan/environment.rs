@@ -2,33 +2,39 @@
 
 use std::collections::BTreeMap;
 
-use kruntimes_core::api::{StepPhase, StepStatus};
+use kruntimes_core::api::StepPhase;
 use kruntimes_core::keys::OUTPUT_ENV_PREFIX;
 use kruntimes_core::message::quoted;
 
-/// Merges what earlier successful steps published; later ones win (W-132).
+use super::scopes::Slot;
+
+/// Merges what earlier successful steps published into `environment`; later ones win (W-132).
 ///
 /// The error is the text of W-133.
-pub(super) fn published(earlier: &[StepStatus]) -> Result<BTreeMap<String, String>, String> {
-    let mut environment = BTreeMap::new();
-    for step in earlier
-        .iter()
-        .filter(|step| step.phase == StepPhase::Succeeded)
-    {
-        for (key, value) in &step.outputs {
-            let Some(name) = key.strip_prefix(OUTPUT_ENV_PREFIX) else {
-                continue;
-            };
-            if let Err(cause) = check(name) {
-                let key = quoted(key);
-                return Err(format!(
-                    "reserved environment output {key} has invalid variable name: {cause}"
-                ));
-            }
-            environment.insert(name.to_owned(), value.clone());
+pub(super) fn publish(
+    environment: &mut BTreeMap<String, String>,
+    earlier: &[impl Slot],
+) -> Result<(), String> {
+    for (key, value) in published(earlier) {
+        let name = key.strip_prefix(OUTPUT_ENV_PREFIX).unwrap_or(key);
+        if let Err(cause) = check(name) {
+            let key = quoted(key);
+            return Err(format!(
+                "reserved environment output {key} has invalid variable name: {cause}"
+            ));
         }
+        environment.insert(name.to_owned(), value.clone());
     }
-    Ok(environment)
+    Ok(())
+}
+
+/// Lists the reserved outputs of successful steps, in step order.
+pub(super) fn published(steps: &[impl Slot]) -> impl Iterator<Item = (&String, &String)> {
+    let done = steps
+        .iter()
+        .filter(|step| step.phase() == StepPhase::Succeeded);
+    done.flat_map(Slot::outputs)
+        .filter(|(key, _)| key.starts_with(OUTPUT_ENV_PREFIX))
 }
 
 fn check(name: &str) -> Result<(), &'static str> {
@@ -45,7 +51,14 @@ fn check(name: &str) -> Result<(), &'static str> {
 
 #[cfg(test)]
 mod tests {
+    use kruntimes_core::api::StepStatus;
+
     use super::*;
+
+    fn merged(steps: &[StepStatus]) -> Result<BTreeMap<String, String>, String> {
+        let mut environment = BTreeMap::new();
+        publish(&mut environment, steps).map(|()| environment)
+    }
 
     fn step(phase: StepPhase, entries: &[(&str, &str)]) -> StepStatus {
         let own = |&(k, v): &(&str, &str)| (k.to_owned(), v.to_owned());
@@ -73,7 +86,7 @@ mod tests {
             step(StepPhase::Failed, &[("kruntimes.io/env/B", "failed")]),
         ];
         let want = [("A", "${{ x }}"), ("B", "1")].map(|(k, v)| (k.to_owned(), v.to_owned()));
-        assert_eq!(published(&steps).unwrap(), want.into());
+        assert_eq!(merged(&steps).unwrap(), want.into());
     }
 
     #[test]
@@ -87,7 +100,7 @@ mod tests {
             let key = format!("kruntimes.io/env/{name}");
             let steps = [step(StepPhase::Succeeded, &[(&key, "v")])];
             assert_eq!(
-                published(&steps).unwrap_err(),
+                merged(&steps).unwrap_err(),
                 format!("reserved environment output \"{key}\" has invalid variable name: {cause}")
             );
         }

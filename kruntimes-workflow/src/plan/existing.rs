@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kruntimes_core::keys::LABEL_WORKFLOW_RUN_UID;
 
-use super::{StartStep, State};
+use super::{EnsureWorkspace, StartCall, StartStep, State};
 
 /// What matters of an object that a create found in its way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,16 +37,32 @@ pub enum Verdict {
     Adopt,
     /// The name will become free: try again later.
     Retry,
-    /// It is somebody else's: the step fails.
+    /// It is somebody else's: the step or job fails.
     Foreign,
 }
 
-/// Judges an existing object that has the name of `target`.
+/// Judges an existing Run that has the name of `target`.
 pub fn judge(state: &State, target: &StartStep, existing: &Existing) -> Verdict {
-    let ours = target
-        .labels
-        .iter()
-        .all(|(key, value)| existing.labels.get(key) == Some(value));
+    judge_labels(state, &target.labels, existing)
+}
+
+/// Judges an existing WorkflowRun that has the name of `target`.
+pub fn judge_call(state: &State, target: &StartCall, existing: &Existing) -> Verdict {
+    judge_labels(state, &target.labels, existing)
+}
+
+/// Judges an existing workspace that has the name of `target`.
+pub fn judge_workspace(state: &State, target: &EnsureWorkspace, existing: &Existing) -> Verdict {
+    judge_labels(state, &target.labels, existing)
+}
+
+fn judge_labels(state: &State, wanted: &BTreeMap<String, String>, existing: &Existing) -> Verdict {
+    let carries = |(key, value): (&String, &String)| existing.labels.get(key) == Some(value);
+    // The controller already proves the UID.
+    let same_place = || {
+        let told = |(key, _): &(&String, &String)| *key != LABEL_WORKFLOW_RUN_UID;
+        wanted.iter().filter(told).all(carries)
+    };
     let earlier = |controller: &Controller| {
         controller.kind == "WorkflowRun"
             && controller.name == state.name
@@ -55,20 +71,8 @@ pub fn judge(state: &State, target: &StartStep, existing: &Existing) -> Verdict 
     match &existing.controller {
         _ if existing.deleting => Verdict::Retry,
         Some(controller) if earlier(controller) => Verdict::Retry,
-        Some(controller) if controller.uid == state.uid && same_step(target, existing) => {
-            Verdict::Use
-        }
-        None if ours => Verdict::Adopt,
+        Some(controller) if controller.uid == state.uid && same_place() => Verdict::Use,
+        None if wanted.iter().all(carries) => Verdict::Adopt,
         Some(_) | None => Verdict::Foreign,
     }
-}
-
-/// Compares what names the step; the controller already proves the UID.
-fn same_step(target: &StartStep, existing: &Existing) -> bool {
-    let told = |(key, _): &(&String, &String)| *key != LABEL_WORKFLOW_RUN_UID;
-    target
-        .labels
-        .iter()
-        .filter(told)
-        .all(|(key, value)| existing.labels.get(key) == Some(value))
 }

@@ -1,90 +1,156 @@
 //! Accepts or refuses a definition and lays out its initial status.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kruntimes_core::api::{
-    Job, JobPhase, JobStatus, StepPhase, StepStatus, WorkflowRunPhase, WorkflowRunStatus,
+    ActionStepStatus, Job, JobPhase, JobStatus, Step, StepStatus, WorkflowRunPhase,
+    WorkflowRunStatus,
 };
 use kruntimes_core::condition::{self, ConditionStatus, Fact};
 use kruntimes_core::keys::{CONDITION_ACCEPTED, LABEL_WORKFLOW_RUN_UID};
 use kruntimes_core::names;
 
 use super::derive::complete;
-use super::{Action, Initialize, State, message};
+use super::{Action, CallValidation, Initialize, Need, State, call, message};
 use crate::bind::from_annotations;
+use crate::definitions::Lookup;
 use crate::graph::{self, Invalid, Problem};
 use crate::location::Location;
-use crate::snapshot::{FrozenSpec, Snapshot};
+use crate::snapshot::{FrozenAction, FrozenSpec, Snapshot, call_site};
 
 /// Largest spec plus finished status without outputs, in bytes.
 ///
 /// With all outputs (512 KiB) the object still fits the 1.5 MiB of a store.
 const OBJECT_MAX_BYTES: usize = 1_000_000;
 
+/// Why a definition is not frozen now.
+enum Held {
+    /// Something has to be read first.
+    Needs(Vec<Need>),
+    /// It never will.
+    Refused(Invalid),
+}
+
+impl From<Invalid> for Held {
+    fn from(invalid: Invalid) -> Self {
+        Self::Refused(invalid)
+    }
+}
+
 /// Initializes a WorkflowRun (W-65), from its snapshot if a crash left one (W-55).
-pub(super) fn initialize(state: &State) -> (WorkflowRunStatus, Action) {
+pub(super) fn initialize(state: &State, status: &mut WorkflowRunStatus) -> (Action, Vec<Need>) {
     let written = state.snapshot.is_some();
     let snapshot = match &state.snapshot {
-        Some(snapshot) => supported(&snapshot.spec.jobs).map(|()| Arc::clone(snapshot)),
+        Some(snapshot) => Ok(Arc::clone(snapshot)),
         None => freeze(state).map(Arc::new),
     };
     let snapshot = match snapshot {
         Ok(snapshot) => snapshot,
-        Err(invalid) => return (refused(state, &invalid), Action::None),
+        Err(Held::Needs(needs)) => return (Action::None, needs),
+        Err(Held::Refused(invalid)) => {
+            *status = refused(state, &invalid);
+            return (Action::None, Vec::new());
+        }
     };
     let name = names::snapshot(&state.name, &state.uid);
-    let status = accepted(state, &snapshot, &name);
+    *status = accepted(state, &snapshot, &name);
     let action = Action::Initialize(Initialize {
         labels: [(LABEL_WORKFLOW_RUN_UID.to_owned(), state.uid.clone())].into(),
         snapshot: (!written).then_some(snapshot),
         name,
     });
-    (status, action)
+    (action, Vec::new())
 }
 
-fn freeze(state: &State) -> Result<Snapshot, Invalid> {
+fn freeze(state: &State) -> Result<Snapshot, Held> {
     let jobs = &state.spec.jobs;
     graph::validate(jobs)?;
-    supported(jobs)?;
+    let actions = resolve(state)?;
+    graph::artifact_edges(jobs)?;
+    for (site, action) in &actions {
+        let (name, step) = site;
+        let job = &jobs[*name];
+        let location = Location::job(name).step(step);
+        for step in &action.spec.steps {
+            graph::imports(name, job, step, &location)?;
+        }
+    }
+    let sites = actions.into_iter();
     let snapshot = Snapshot {
-        actions: BTreeMap::new(),
+        actions: sites
+            .map(|((job, step), action)| (call_site(job, step), action))
+            .collect(),
         outputs: from_annotations(&state.annotations),
         spec: FrozenSpec { jobs: jobs.clone() },
     };
     snapshot.check_size()?;
     check_growth(state, &snapshot)?;
+    check_calls(state)?;
     Ok(snapshot)
 }
 
-/// Refuses by name what this version does not run.
-fn supported(jobs: &BTreeMap<String, Job>) -> Result<(), Invalid> {
-    for (name, job) in jobs {
-        if let Some(workflow) = &job.uses {
-            let problem = Problem::CallUnsupported {
-                job: name.clone(),
-                workflow: workflow.clone(),
+type Frozen<'a> = BTreeMap<(&'a str, &'a str), FrozenAction>;
+
+/// Freezes the Action of every call site, in job and step order (W-109).
+fn resolve(state: &State) -> Result<Frozen<'_>, Held> {
+    let sites = || {
+        state.spec.jobs.iter().flat_map(|(name, job)| {
+            let calls = job.steps.iter().filter_map(|step| {
+                let action = step.uses.as_deref()?;
+                Some((name.as_str(), step.name.as_str(), action))
+            });
+            calls.collect::<Vec<_>>()
+        })
+    };
+    let unread: BTreeSet<&str> = sites()
+        .map(|(_, _, action)| action)
+        .filter(|action| state.definitions.action(action) == Lookup::Unread)
+        .collect();
+    if !unread.is_empty() {
+        let needs = unread.into_iter().map(|name| Need::Action(name.to_owned()));
+        return Err(Held::Needs(needs.collect()));
+    }
+    let mut frozen = BTreeMap::new();
+    for (job, step, action) in sites() {
+        let location = || Location::job(job).step(step).field("uses");
+        let own = || (job.to_owned(), step.to_owned(), action.to_owned());
+        let Lookup::Found(spec) = state.definitions.action(action) else {
+            let (job, step, action) = own();
+            let problem = Problem::ActionMissing { job, step, action };
+            return Err(problem.at(location()).into());
+        };
+        graph::action(spec).map_err(|cause| {
+            let (job, step, action) = own();
+            let cause = Box::new(cause);
+            let problem = Problem::ActionInvalid {
+                job,
+                step,
+                action,
+                cause,
             };
-            return Err(problem.at(Location::job(name).field("uses")));
-        }
-        for step in &job.steps {
-            let location = Location::job(name).step(&step.name);
-            if let Some(action) = &step.uses {
-                let problem = Problem::ActionUnsupported {
-                    job: name.clone(),
-                    step: step.name.clone(),
-                    action: action.clone(),
-                };
-                return Err(problem.at(location.field("uses")));
+            problem.at(location())
+        })?;
+        let (name, spec) = (action.to_owned(), spec.as_ref().clone());
+        frozen.insert((job, step), FrozenAction { name, spec });
+    }
+    Ok(frozen)
+}
+
+/// Looks at every call now, where the operator wants that (W-18).
+fn check_calls(state: &State) -> Result<(), Held> {
+    match state.policy.call_validation {
+        CallValidation::AtCall => return Ok(()),
+        CallValidation::AtInitialize => {}
+    }
+    for (name, job) in &state.spec.jobs {
+        let Some(workflow) = &job.uses else { continue };
+        call::callable(state, workflow, name).map_err(|held| match held {
+            call::Held::Needs(needs) => Held::Needs(needs),
+            call::Held::Failed(_, text) => {
+                Held::Refused(Problem::Call(text).at(Location::job(name).field("uses")))
             }
-            if !step.artifacts.is_empty() {
-                let problem = Problem::ArtifactsUnsupported {
-                    job: name.clone(),
-                    step: step.name.clone(),
-                };
-                return Err(problem.at(location.field("artifacts")));
-            }
-        }
+        })?;
     }
     Ok(())
 }
@@ -92,13 +158,16 @@ fn supported(jobs: &BTreeMap<String, Job>) -> Result<(), Invalid> {
 /// Refuses a graph whose finished status would not fit the store, instead of failing midway.
 fn check_growth(state: &State, snapshot: &Snapshot) -> Result<(), Invalid> {
     let run_name = names::child_run(&state.name, "", "", "").len();
+    let finished =
+        |step: &str| "{'name':'','phase':'Succeeded','runName':''},".len() + step.len() + run_name;
     let steps = snapshot.spec.jobs.values().flat_map(|job| &job.steps);
-    let finished: usize = steps
-        .map(|step| {
-            "{'name':'','phase':'Succeeded','runName':''},".len() + step.name.len() + run_name
-        })
-        .sum();
-    let bytes = snapshot.to_bytes().len() + finished;
+    let steps: usize = steps.map(|step| finished(&step.name)).sum();
+    let inner = snapshot
+        .actions
+        .values()
+        .flat_map(|action| &action.spec.steps);
+    let inner: usize = inner.map(|step| finished(&step.name)).sum();
+    let bytes = snapshot.to_bytes().len() + steps + inner;
     let limit = OBJECT_MAX_BYTES;
     if bytes <= limit {
         return Ok(());
@@ -113,7 +182,7 @@ fn accepted(state: &State, snapshot: &Snapshot, name: &str) -> WorkflowRunStatus
     status.message = None;
     status.snapshot_name = Some(name.to_owned());
     status.jobs = Some(
-        jobs.map(|(name, job)| (name.clone(), initial(job)))
+        jobs.map(|(name, job)| (name.clone(), initial(name, job, snapshot)))
             .collect(),
     );
     let reason = message::REASON_ACCEPTED;
@@ -133,12 +202,20 @@ fn accepted(state: &State, snapshot: &Snapshot, name: &str) -> WorkflowRunStatus
 }
 
 /// Lays out one job (W-66).
-fn initial(job: &Job) -> JobStatus {
+fn initial(name: &str, job: &Job, snapshot: &Snapshot) -> JobStatus {
     let pre = graph::needs(job);
-    let step = |step: &kruntimes_core::api::Step| StepStatus {
+    let inner = |step: &Step| ActionStepStatus {
         name: step.name.clone(),
-        phase: StepPhase::Pending,
-        ..StepStatus::default()
+        ..ActionStepStatus::default()
+    };
+    let step = |step: &Step| {
+        let action = snapshot.actions.get(&call_site(name, &step.name));
+        let steps = action.map_or(&[][..], |action| &action.spec.steps);
+        StepStatus {
+            name: step.name.clone(),
+            action_steps: steps.iter().map(inner).collect(),
+            ..StepStatus::default()
+        }
     };
     JobStatus {
         phase: if pre.is_empty() {

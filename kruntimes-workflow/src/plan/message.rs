@@ -1,7 +1,9 @@
 //! Reasons and messages of a WorkflowRun status, word for word (W-189).
 
-use kruntimes_core::api::StepPhase;
-use kruntimes_core::limits::{OUTPUTS_MAX_BYTES, STATUS_MESSAGE_MAX, WORKFLOW_OUTPUTS_MAX_BYTES};
+use kruntimes_core::api::{StepPhase, WorkflowRunPhase};
+use kruntimes_core::limits::{
+    OUTPUTS_MAX_BYTES, OUTPUTS_MAX_KEYS, STATUS_MESSAGE_MAX, WORKFLOW_OUTPUTS_MAX_BYTES,
+};
 use kruntimes_core::message::{bounded, quoted};
 
 /// Message of the condition `Accepted`.
@@ -36,7 +38,25 @@ pub enum Reason {
     StepCancelled,
     /// An expression of a step could not be evaluated.
     InvalidExpression,
-    /// A job output could not be evaluated.
+    /// Values do not fit the declared inputs of an Action or a Workflow.
+    InputBindingFailed,
+    /// The called Workflow does not exist.
+    CallNotFound,
+    /// Workflows call each other in a circle.
+    CallCycle,
+    /// A chain of calls is too long.
+    CallDepthExceeded,
+    /// The call is refused for another cause.
+    CallRejected,
+    /// The child WorkflowRun failed.
+    ChildFailed,
+    /// The child WorkflowRun was cancelled by itself.
+    ChildCancelled,
+    /// An imported artifact is not there.
+    ArtifactMissing,
+    /// The workspace of the job is gone.
+    WorkspaceLost,
+    /// An output could not be evaluated.
     OutputEvaluationFailed,
     /// Outputs exceed a budget.
     OutputsTooLarge,
@@ -56,6 +76,15 @@ impl Reason {
             Self::StepTimeout => "StepTimeout",
             Self::StepCancelled => "StepCancelled",
             Self::InvalidExpression => "InvalidExpression",
+            Self::InputBindingFailed => "InputBindingFailed",
+            Self::CallNotFound => "CallNotFound",
+            Self::CallCycle => "CallCycle",
+            Self::CallDepthExceeded => "CallDepthExceeded",
+            Self::CallRejected => "CallRejected",
+            Self::ChildFailed => "ChildFailed",
+            Self::ChildCancelled => "ChildCancelled",
+            Self::ArtifactMissing => "ArtifactMissing",
+            Self::WorkspaceLost => "WorkspaceLost",
             Self::OutputEvaluationFailed => "OutputEvaluationFailed",
             Self::OutputsTooLarge => "OutputsTooLarge",
             Self::ChildMissing => "ChildMissing",
@@ -83,6 +112,27 @@ pub fn fit(text: &str) -> String {
 
 /// A step's Run ended without success; `said` is the Run's own message.
 pub fn step_ended(job: &str, step: &str, phase: StepPhase, said: &str) -> String {
+    let (step, job) = (quoted(step), quoted(job));
+    ended(&format!("step {step} in job {job}"), phase, said)
+}
+
+/// The Run of an Action step ended without success.
+pub fn action_step_ended(
+    job: &str,
+    step: &str,
+    inner: &str,
+    phase: StepPhase,
+    said: &str,
+) -> String {
+    let (inner, step, job) = (quoted(inner), quoted(step), quoted(job));
+    ended(
+        &format!("Action step {inner} of step {step} in job {job}"),
+        phase,
+        said,
+    )
+}
+
+fn ended(whose: &str, phase: StepPhase, said: &str) -> String {
     let how = match phase {
         StepPhase::Timeout => "timed out",
         StepPhase::Cancelled => "was cancelled",
@@ -91,8 +141,88 @@ pub fn step_ended(job: &str, step: &str, phase: StepPhase, said: &str) -> String
         }
     };
     let colon = if said.is_empty() { "" } else { ": " };
+    fit(&format!("{whose} {how}{colon}{said}"))
+}
+
+/// The inputs of an Action could not be bound; a cause for [`resolve_step`] (W-39).
+pub fn action_inputs(action: &str, cause: &str) -> String {
+    format!("resolve Action {} inputs: {cause}", quoted(action))
+}
+
+/// The outputs of an Action could not be evaluated (W-39).
+pub fn resolve_action_outputs(job: &str, step: &str, cause: &str) -> String {
     let (step, job) = (quoted(step), quoted(job));
-    fit(&format!("step {step} in job {job} {how}{colon}{said}"))
+    fit(&format!(
+        "resolve Action outputs for step {step} in job {job}: {cause}"
+    ))
+}
+
+/// The snapshot does not hold the Action that status speaks of (W-115).
+pub fn action_not_frozen(action: &str, job: &str, step: &str) -> String {
+    let (action, step, job) = (quoted(action), quoted(step), quoted(job));
+    fit(&format!(
+        "Action {action} for step {step} in job {job} is missing from the execution snapshot"
+    ))
+}
+
+/// The called Workflow does not exist (section 11).
+pub fn call_not_found(workflow: &str, job: &str) -> String {
+    let (workflow, job) = (quoted(workflow), quoted(job));
+    fit(&format!(
+        "reusable workflow {workflow} for job {job} does not exist"
+    ))
+}
+
+/// The graph of the called Workflow is refused (section 11).
+pub fn call_invalid(workflow: &str, job: &str, cause: &str) -> String {
+    let (workflow, job) = (quoted(workflow), quoted(job));
+    fit(&format!(
+        "validate reusable workflow {workflow} for job {job}: {cause}"
+    ))
+}
+
+/// The values for a called Workflow do not evaluate (section 11).
+pub fn call_inputs(job: &str, cause: &str) -> String {
+    fit(&format!("resolve inputs for job {}: {cause}", quoted(job)))
+}
+
+/// The API refused a child WorkflowRun (W-40).
+pub fn call_refused(job: &str, child: &str, cause: &str) -> String {
+    let (child, job) = (quoted(child), quoted(job));
+    fit(&format!(
+        "create child workflowrun {child} for job {job}: {cause}"
+    ))
+}
+
+/// The name of a child WorkflowRun is taken (W-49); both names are `<namespace>/<name>`.
+pub fn foreign_call(child: &str, workflow_run: &str) -> String {
+    fit(&format!(
+        "child workflowrun {child} is not owned by workflowrun {workflow_run}"
+    ))
+}
+
+/// A recorded child WorkflowRun is gone (W-82).
+pub fn call_missing(child: &str, job: &str) -> String {
+    let (child, job) = (quoted(child), quoted(job));
+    fit(&format!(
+        "child workflowrun {child} for job {job} no longer exists"
+    ))
+}
+
+/// A child WorkflowRun ended without success; `said` is its own message.
+pub fn call_ended(job: &str, child: &str, phase: WorkflowRunPhase, said: &str) -> String {
+    let how = match phase {
+        WorkflowRunPhase::Cancelled => "was cancelled",
+        WorkflowRunPhase::Pending
+        | WorkflowRunPhase::Running
+        | WorkflowRunPhase::Succeeded
+        | WorkflowRunPhase::Failed => "failed",
+    };
+    let colon = if said.is_empty() { "" } else { ": " };
+    let (child, job) = (quoted(child), quoted(job));
+    fit(&format!(
+        "child workflowrun {child} for job {job} {how}{colon}{said}"
+    ))
 }
 
 /// A step could not be started (W-39).
@@ -130,6 +260,37 @@ pub fn child_missing(run: &str, step: &str) -> String {
     fit(&format!("child run {run} for step {step} no longer exists"))
 }
 
+/// An import from a job that did not succeed; a cause for [`resolve_step`] (W-130).
+pub fn artifact_early(from: &str, job: &str) -> String {
+    let (from, job) = (quoted(from), quoted(job));
+    format!("artifact input {from} requires succeeded job {job}")
+}
+
+/// An import of something that was not made; a cause for [`resolve_step`] (W-130).
+pub fn artifact_missing(from: &str) -> String {
+    format!("artifact input {} was not produced", quoted(from))
+}
+
+/// A job made too many artifacts (section 2).
+pub fn too_many_artifacts(job: &str, count: usize, limit: usize) -> String {
+    fit(&format!(
+        "artifacts of job {} have {count} names, exceeds {limit}",
+        quoted(job)
+    ))
+}
+
+/// The workspace of a job is gone (W-125).
+pub fn workspace_lost(job: &str) -> String {
+    fit(&format!("workspace for job {} was lost", quoted(job)))
+}
+
+/// The name of a job's workspace is taken (W-49); both names are `<namespace>/<name>`.
+pub fn foreign_workspace(workspace: &str, workflow_run: &str) -> String {
+    fit(&format!(
+        "job workspace {workspace} is not owned by workflowrun {workflow_run}"
+    ))
+}
+
 /// A job was skipped (W-80).
 pub fn dependency(job: &str, need: &str, phase: &str) -> String {
     let (job, need) = (quoted(job), quoted(need));
@@ -154,6 +315,13 @@ pub fn cancelling(children: usize) -> String {
 pub fn map_too_large(whose: &str, bytes: usize) -> String {
     fit(&format!(
         "outputs of {whose} are {bytes} bytes, exceeds {OUTPUTS_MAX_BYTES}"
+    ))
+}
+
+/// One outputs map has too many keys (W-84).
+pub fn too_many_keys(whose: &str, count: usize) -> String {
+    fit(&format!(
+        "outputs of {whose} have {count} keys, exceeds {OUTPUTS_MAX_KEYS}"
     ))
 }
 

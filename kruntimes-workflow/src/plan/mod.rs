@@ -4,16 +4,19 @@
 //! [`merge`] folds in what the action brought about. Both are pure and total.
 //!
 //! ```text
-//! let step = calculate(&state);         // again with what `step.needs` asks for
+//! let step = calculate(&state); // again with what `step.needs` asks for
 //! let outcomes = shell.apply(&step.action)?; // an error patches nothing (W-61)
 //! shell.patch(merge(step.desired, &outcomes))?;
 //! ```
 //!
-//! Calls of Workflows, Actions, artifact imports and job workspaces are refused
-//! by name at initialization; keys, snapshot and action values have room for them.
+//! What a calculation could not do without is in `step.needs`; the caller adds it
+//! to the state and calculates again, until nothing is needed (W-183).
 
 mod action;
+mod action_call;
+mod artifacts;
 mod budget;
+mod call;
 mod cancel;
 mod children;
 mod derive;
@@ -21,17 +24,24 @@ mod environment;
 mod existing;
 mod initialize;
 pub mod message;
+mod observe;
 mod outputs;
+mod run_spec;
 mod scopes;
 mod start;
 mod state;
 mod turn;
+mod workspace;
 
 #[cfg(test)]
 mod tests;
 
-pub use action::{Action, Initialize, Need, Outcome, Stage, StartStep, Step, StepKey};
-pub use existing::{Controller, Existing, Verdict, judge};
+pub use action::{
+    Action, ChildNames, Initialize, Need, Outcome, Stage, StartCall, StartStep, Step, StepKey,
+    Targets,
+};
+pub use existing::{Controller, Existing, Verdict, judge, judge_call, judge_workspace};
 pub use message::Reason;
-pub use state::{Child, JobWorkspace, Ownership, Policy, State};
+pub use state::{CallValidation, Called, Child, JobWorkspace, Ownership, Policy, State, Workspace};
 pub use turn::{calculate, merge};
+pub use workspace::EnsureWorkspace;

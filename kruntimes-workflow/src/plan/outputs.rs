@@ -1,17 +1,17 @@
-//! Evaluates declared outputs of jobs and of the frozen contract.
+//! Evaluates declared outputs of jobs, Actions and frozen contracts.
 
 use std::collections::BTreeMap;
 
-use kruntimes_core::api::{Job, JobStatus};
+use kruntimes_core::api::{Job, JobStatus, Output};
 use kruntimes_core::keys::{ANNOTATION_WORKFLOW_OUTPUT_PREFIX, OUTPUT_ENV_PREFIX};
+use kruntimes_core::limits::OUTPUTS_MAX_KEYS;
 use kruntimes_core::message::quoted;
 
-use super::budget::Budget;
+use super::budget::{Budget, bytes};
 use super::scopes::{Jobs, Steps};
 use super::{Reason, message};
 use crate::expr::{Error, Scope, evaluate, measure};
 use crate::graph::is_output_name;
-use crate::snapshot::Snapshot;
 
 type Outputs = BTreeMap<String, String>;
 
@@ -35,47 +35,64 @@ pub(super) fn of_job(
         .iter()
         .filter(|(key, _)| !key.starts_with(OUTPUT_ENV_PREFIX));
     let declared = declared.map(|(key, template)| (key.as_str(), template.as_str()));
-    let size = total(declared.clone(), &scope).map_err(|cause| {
-        let text = message::resolve_outputs(name, &cause);
-        (Reason::OutputEvaluationFailed, text)
-    })?;
     let whose = format!("job {}", quoted(name));
-    let room = budget.take(&whose, size);
-    room.map_err(|text| (Reason::OutputsTooLarge, text))?;
-    all(declared, &scope).map_err(|cause| {
-        let text = message::resolve_outputs(name, &cause.to_string());
-        (Reason::OutputEvaluationFailed, text)
+    evaluate_all(&whose, declared, Outputs::new(), &scope, budget).map_err(|(reason, cause)| {
+        if reason == Reason::OutputsTooLarge {
+            return (reason, cause);
+        }
+        (reason, message::resolve_outputs(name, &cause))
     })
 }
 
-/// Evaluates the frozen contract of a succeeded WorkflowRun (W-86).
+/// Evaluates a frozen contract against the jobs of the WorkflowRun that carries it (W-86, W-104).
 ///
-/// The error is the cause for the condition `OutputsResolved`.
+/// The cause of an evaluation that fails has no prefix but `output "<n>": `.
 pub(super) fn of_contract(
-    snapshot: &Snapshot,
+    whose: &str,
+    contract: &BTreeMap<String, Output>,
     status: &BTreeMap<String, JobStatus>,
     budget: &mut Budget,
-) -> Result<Outputs, String> {
-    if let Some(name) = snapshot.outputs.keys().find(|name| !is_output_name(name)) {
+) -> Result<Outputs, (Reason, String)> {
+    if let Some(name) = contract.keys().find(|name| !is_output_name(name)) {
         let key = format!("{ANNOTATION_WORKFLOW_OUTPUT_PREFIX}{name}");
-        return Err(message::malformed_contract(&key));
+        let text = message::malformed_contract(&key);
+        return Err((Reason::OutputEvaluationFailed, text));
     }
-    let jobs = Jobs {
-        defined: &snapshot.spec.jobs,
-        visible: None,
-        status,
-    };
+    let jobs = Jobs::all(status);
     let scope = Scope {
         jobs: Some(&jobs),
         ..Scope::default()
     };
-    let declared = snapshot.outputs.iter();
+    let declared = contract.iter();
     let declared = declared.map(|(name, output)| (name.as_str(), output.value.as_str()));
-    budget.take("the WorkflowRun", total(declared.clone(), &scope)?)?;
-    all(declared, &scope).map_err(|error| error.to_string())
+    evaluate_all(whose, declared, Outputs::new(), &scope, budget)
 }
 
-/// Measures before anything is built: templates can multiply large values.
+/// Evaluates declared outputs and puts them beside `given` ones, within the budget (W-84).
+///
+/// Everything is measured before anything is built: templates can multiply large values.
+pub(super) fn evaluate_all<'a>(
+    whose: &str,
+    declared: impl Iterator<Item = (&'a str, &'a str)> + Clone,
+    given: Outputs,
+    scope: &Scope<'_>,
+    budget: &mut Budget,
+) -> Result<Outputs, (Reason, String)> {
+    let unresolved = |cause: String| (Reason::OutputEvaluationFailed, cause);
+    let size = total(declared.clone(), scope).map_err(unresolved)?;
+    let too_large = |cause: String| (Reason::OutputsTooLarge, cause);
+    let keys = declared.clone().count() + given.len();
+    if keys > OUTPUTS_MAX_KEYS {
+        return Err(too_large(message::too_many_keys(whose, keys)));
+    }
+    budget
+        .take(whose, size.saturating_add(bytes(&given)))
+        .map_err(too_large)?;
+    let mut outputs = given;
+    outputs.extend(all(declared, scope).map_err(|error| unresolved(error.to_string()))?);
+    Ok(outputs)
+}
+
 fn total<'a>(
     declared: impl Iterator<Item = (&'a str, &'a str)>,
     scope: &Scope<'_>,

@@ -1,209 +1,276 @@
-//! Finds the steps that may start and builds their Runs.
+//! Finds what may start: steps of jobs, steps of Actions, calls of Workflows.
 
 use std::collections::BTreeMap;
 
 use kruntimes_core::api::{
-    EnvVar, Job, JobPhase, JobStatus, Mode, RunSpec, Source, Step, StepPhase, TaskMode,
-    WorkflowRunPhase, WorkflowRunStatus,
+    Job, JobPhase, JobStatus, RunSpec, Step, StepPhase, WorkflowRunPhase, WorkflowRunStatus,
 };
-use kruntimes_core::keys::{LABEL_WORKFLOW_JOB, LABEL_WORKFLOW_RUN_UID, LABEL_WORKFLOW_STEP};
-use kruntimes_core::limits::{ARG_MAX_CHARS, ENV_MAX, SCRIPT_MAX_CHARS};
+use kruntimes_core::keys::{
+    LABEL_WORKFLOW_ACTION_STEP, LABEL_WORKFLOW_JOB, LABEL_WORKFLOW_RUN_UID, LABEL_WORKFLOW_STEP,
+};
 use kruntimes_core::names;
 
-use super::derive::explain;
-use super::scopes::{Jobs, Steps};
-use super::{Reason, StartStep, State, StepKey, environment, message};
-use crate::expr::{Scope, evaluate, measure};
-use crate::graph;
+use super::action_call::{ActionCall, Failure};
+use super::call::{self, Held};
+use super::derive::{explain, fail};
+use super::run_spec::run_spec;
+use super::scopes::{Jobs, Steps, Within};
+use super::{
+    Need, Reason, StartStep, State, StepKey, Targets, artifacts, environment, message, workspace,
+};
+use crate::expr::Scope;
 use crate::snapshot::Snapshot;
 
-/// Returns what may start, sorted by job, at most one step per job (W-60, W-78).
+type JobStates = BTreeMap<String, JobStatus>;
+
+/// What became of the attempt to start something in one job.
+enum Attempt {
+    /// The Run of a step.
+    Step(Box<StartStep>),
+    /// The child of a call.
+    Call(Held),
+    /// A step that fails; with an Action step where that is what failed.
+    Refused(usize, Option<usize>, Failure),
+}
+
+/// Returns what may start, at most one target per job (W-60, W-78), and what to read before more can.
 ///
-/// A step whose texts do not evaluate is recorded as failed in `status` and
-/// does not stop the others (W-39, W-62).
+/// A step or call whose texts do not evaluate is recorded as failed in `status`
+/// and does not stop the others (W-39, W-62).
 pub(super) fn targets(
     state: &State,
     snapshot: &Snapshot,
     status: &mut WorkflowRunStatus,
-) -> Vec<StartStep> {
+) -> (Targets, Vec<Need>) {
     let Some(mut jobs) = status.jobs.take() else {
-        return Vec::new();
+        return (Targets::default(), Vec::new());
     };
-    let mut targets = Vec::new();
-    let mut failures = Vec::new();
+    let mut targets = Targets::default();
+    let mut attempts = Vec::new();
     for (name, definition) in &snapshot.spec.jobs {
-        let Some(index) = jobs.get(name).and_then(|job| next(&jobs, definition, job)) else {
-            continue;
-        };
+        let ready = jobs.get(name).filter(|job| is_ready(&jobs, job));
+        let Some(job) = ready else { continue };
+        let seen = Jobs::seen_from(name, &snapshot.spec.jobs, &jobs);
         let position = Position {
             state,
             snapshot,
-            jobs: &jobs,
-            job: name,
-            index,
+            name,
+            definition,
+            job,
+            jobs: &seen,
         };
-        match position.run_spec(definition) {
-            Ok(spec) => targets.push(position.start(definition, spec)),
-            Err(cause) => failures.push((name, index, cause)),
+        if definition.uses.is_none() {
+            attempts.extend(position.step().map(|attempt| (name, attempt)));
+        } else if job.phase != JobPhase::Running {
+            match call::prepare(state, name, definition, &seen) {
+                Ok(call) => targets.calls.push(call),
+                Err(held) => attempts.push((name, Attempt::Call(held))),
+            }
         }
     }
-    for (name, index, cause) in failures {
-        if let Some(job) = jobs.get_mut(name) {
-            let text = message::resolve_step(name, &job.steps[index].name, &cause);
-            refuse(job, index, Reason::InvalidExpression, text);
-            status.phase = WorkflowRunPhase::Running;
+    let mut needs = Vec::new();
+    for (name, attempt) in attempts {
+        let Some(job) = jobs.get_mut(name) else {
+            continue;
+        };
+        match attempt {
+            Attempt::Step(step) => targets.steps.push(*step),
+            Attempt::Call(Held::Needs(more)) => needs.extend(more),
+            Attempt::Call(Held::Failed(reason, text)) => {
+                fail(job, reason, text);
+                status.phase = WorkflowRunPhase::Running;
+            }
+            Attempt::Refused(index, inner, failure) => {
+                refuse(job, index, inner, failure.reason, failure.text);
+                status.phase = WorkflowRunPhase::Running;
+            }
         }
     }
     status.jobs = Some(jobs);
     explain(status);
-    targets
+    (targets, needs)
 }
 
 /// Fails a step for good without a Run; aggregation follows in the next turn (W-79).
-pub(super) fn refuse(job: &mut JobStatus, index: usize, reason: Reason, text: String) {
+pub(super) fn refuse(
+    job: &mut JobStatus,
+    index: usize,
+    inner: Option<usize>,
+    reason: Reason,
+    text: String,
+) {
     job.phase = JobPhase::Running;
     job.reason = Some(reason.as_str().to_owned());
     job.message = Some(text);
-    if let Some(step) = job.steps.get_mut(index) {
-        step.phase = StepPhase::Failed;
+    let Some(step) = job.steps.get_mut(index) else {
+        return;
+    };
+    step.phase = StepPhase::Failed;
+    if let Some(inner) = inner.and_then(|inner| step.action_steps.get_mut(inner)) {
+        inner.phase = StepPhase::Failed;
     }
 }
 
-/// Returns the step of a job that may start now (W-76, W-77).
-fn next(jobs: &BTreeMap<String, JobStatus>, definition: &Job, job: &JobStatus) -> Option<usize> {
+/// Tells whether a job has started or may start (W-76).
+fn is_ready(jobs: &JobStates, job: &JobStatus) -> bool {
     let done = |need: &String| {
         let need = jobs.get(need);
         need.is_some_and(|need| need.phase == JobPhase::Succeeded)
     };
     match job.phase {
-        JobPhase::Running => {}
-        JobPhase::Pending | JobPhase::Waiting if job.pre.iter().all(done) => {}
-        JobPhase::Pending
-        | JobPhase::Waiting
-        | JobPhase::Succeeded
-        | JobPhase::Failed
-        | JobPhase::Skipped => return None,
+        JobPhase::Running => true,
+        JobPhase::Pending | JobPhase::Waiting => job.pre.iter().all(done),
+        JobPhase::Succeeded | JobPhase::Failed | JobPhase::Skipped => false,
     }
-    let unfinished = |step: &kruntimes_core::api::StepStatus| step.phase != StepPhase::Succeeded;
-    let index = job.steps.iter().position(unfinished)?;
-    let step = &job.steps[index];
-    let free = step.phase == StepPhase::Pending && step.run_name.is_none();
-    let listed = || job.steps.iter().map(|step| &step.name);
-    let exact = || listed().eq(definition.steps.iter().map(|step| &step.name));
-    (free && exact()).then_some(index)
 }
 
-/// One step about to start.
+/// One inline job that may have something to start.
 struct Position<'a> {
     state: &'a State,
     snapshot: &'a Snapshot,
-    jobs: &'a BTreeMap<String, JobStatus>,
-    job: &'a str,
-    index: usize,
+    name: &'a str,
+    definition: &'a Job,
+    job: &'a JobStatus,
+    jobs: &'a Jobs<'a>,
 }
 
 impl Position<'_> {
-    fn start(&self, definition: &Job, spec: RunSpec) -> StartStep {
-        let step = &definition.steps[self.index].name;
-        let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-        StartStep {
-            key: StepKey {
-                job: self.job.to_owned(),
-                step: step.clone(),
-                action_step: None,
-            },
-            name: names::child_run(&self.state.name, self.job, step, ""),
-            labels: [
-                label(LABEL_WORKFLOW_RUN_UID, &self.state.uid),
-                label(LABEL_WORKFLOW_JOB, self.job),
-                label(LABEL_WORKFLOW_STEP, step),
-            ]
-            .into(),
-            spec,
+    /// Builds the first step that is not done, if nothing stands for it yet (W-77).
+    fn step(&self) -> Option<Attempt> {
+        let listed = self.job.steps.iter().map(|step| &step.name);
+        if !listed.eq(self.definition.steps.iter().map(|step| &step.name)) {
+            return None;
         }
-    }
-
-    /// Builds the Run of the step (W-119). The error is a cause for W-39.
-    fn run_spec(&self, definition: &Job) -> Result<RunSpec, String> {
-        let steps = Steps {
-            all: &self.jobs[self.job].steps,
-            before: self.index,
-        };
-        let jobs = Jobs {
-            defined: &self.snapshot.spec.jobs,
-            visible: Some(graph::ancestors(&self.snapshot.spec.jobs, self.job)),
-            status: self.jobs,
+        let mut steps = self.job.steps.iter();
+        let index = steps.position(|step| step.phase != StepPhase::Succeeded)?;
+        let status = &self.job.steps[index];
+        let step = &self.definition.steps[index];
+        if step.uses.is_some() {
+            return self.action_step(index);
+        }
+        if status.phase != StepPhase::Pending || status.run_name.is_some() {
+            return None;
+        }
+        let before = Steps {
+            all: &self.job.steps,
+            before: index,
         };
         let scope = Scope {
             inputs: None,
-            steps: Some(&steps),
-            jobs: Some(&jobs),
+            steps: Some(&before),
+            jobs: Some(self.jobs),
         };
-        let step = &definition.steps[self.index];
-        let script = step.run.as_deref().unwrap_or_default();
-        let script = resolve("run", script, SCRIPT_MAX_CHARS, &scope)?;
-        let args = step.args.iter().enumerate();
-        let args = args
-            .map(|(at, arg)| resolve(&format!("arg[{at}]"), arg, ARG_MAX_CHARS, &scope))
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(RunSpec {
-            runtime: definition.runs_on.clone().unwrap_or_default(),
-            mode: Mode {
-                task: Some(TaskMode {
-                    entrypoint: None,
-                    args,
-                }),
-                ..Mode::default()
-            },
-            source: Some(Source {
-                inline: Some(script),
-                ..Source::default()
-            }),
-            env: self.environment(step, &scope)?,
-            ..RunSpec::default()
+        let spec = self
+            .published(index)
+            .map_err(|cause| (Reason::InvalidExpression, cause))
+            .and_then(|published| self.spec(step, published, &scope));
+        Some(match spec {
+            Ok(spec) => self.start(&step.name, None, spec),
+            Err((reason, cause)) => self.refused(index, None, reason, &cause),
         })
     }
 
-    /// Merges published variables with the step's own, which win (W-132).
-    fn environment(&self, step: &Step, scope: &Scope<'_>) -> Result<Vec<EnvVar>, String> {
-        let mut own = BTreeMap::new();
-        for (name, template) in &step.env {
-            let value = resolve(
-                &format!("env[{name}]"),
-                template,
-                ENV_VALUE_MAX_CHARS,
-                scope,
-            )?;
-            own.insert(name.clone(), value);
-        }
-        let mut merged = environment::published(&self.jobs[self.job].steps[..self.index])?;
-        merged.extend(own);
-        if merged.len() > ENV_MAX {
-            let count = merged.len();
-            return Err(format!(
-                "rendered env has {count} entries, exceeds {ENV_MAX}"
-            ));
-        }
-        let variable = |(name, value)| EnvVar {
-            name,
-            value: Some(value),
-            value_from: None,
+    /// Builds the first step of an Action that is not done (W-111).
+    fn action_step(&self, index: usize) -> Option<Attempt> {
+        let status = &self.job.steps[index];
+        let call = ActionCall {
+            job: self.name,
+            status: self.job,
+            index,
+            step: &self.definition.steps[index],
+            jobs: self.jobs,
         };
-        Ok(merged.into_iter().map(variable).collect())
+        if !matches!(status.phase, StepPhase::Pending | StepPhase::Running) {
+            return None;
+        }
+        let action = match call.frozen(self.snapshot) {
+            Ok(action) => action,
+            Err(failure) => return Some(Attempt::Refused(index, None, failure)),
+        };
+        let mut inner = status.action_steps.iter();
+        let at = inner.position(|inner| inner.phase != StepPhase::Succeeded)?;
+        let open = &status.action_steps[at];
+        if open.phase != StepPhase::Pending || open.run_name.is_some() {
+            return None;
+        }
+        let step = &action.spec.steps[at];
+        let inputs = match call.inputs(action) {
+            Ok(inputs) => inputs,
+            Err((reason, cause)) => return Some(self.refused(index, None, reason, &cause)),
+        };
+        let within = Within {
+            own: Steps {
+                all: &status.action_steps,
+                before: at,
+            },
+            caller: call.caller(),
+        };
+        let scope = Scope {
+            inputs: Some(&inputs),
+            steps: Some(&within),
+            jobs: Some(self.jobs),
+        };
+        let published = self.published(index).and_then(|mut published| {
+            environment::publish(&mut published, &status.action_steps[..at])?;
+            Ok(published)
+        });
+        let spec = published
+            .map_err(|cause| (Reason::InvalidExpression, cause))
+            .and_then(|published| self.spec(step, published, &scope));
+        Some(match spec {
+            Ok(spec) => self.start(&status.name, Some(&step.name), spec),
+            Err((reason, cause)) => self.refused(index, Some(at), reason, &cause),
+        })
     }
-}
 
-/// Longest evaluated variable: what a process can be given as one string (128 KiB) without its name.
-const ENV_VALUE_MAX_CHARS: usize = 131_072;
-
-fn resolve(field: &str, text: &str, limit: usize, scope: &Scope<'_>) -> Result<String, String> {
-    let located = |error| format!("{field}: {error}");
-    let size = measure(text, scope).map_err(located)?;
-    if size.chars > limit {
-        let bytes = size.bytes;
-        return Err(format!(
-            "rendered {field} is {bytes} bytes, exceeds {limit}"
-        ));
+    fn published(&self, index: usize) -> Result<BTreeMap<String, String>, String> {
+        let mut published = BTreeMap::new();
+        environment::publish(&mut published, &self.job.steps[..index])?;
+        Ok(published)
     }
-    evaluate(text, scope).map_err(located)
+
+    fn spec(
+        &self,
+        step: &Step,
+        published: BTreeMap<String, String>,
+        scope: &Scope<'_>,
+    ) -> Result<RunSpec, (Reason, String)> {
+        let runtime = self.definition.runs_on.as_deref().unwrap_or_default();
+        let spec = run_spec(runtime, step, published, scope)
+            .map_err(|cause| (Reason::InvalidExpression, cause))?;
+        Ok(RunSpec {
+            artifact_inputs: artifacts::imports(step, self.jobs.status)?,
+            ..spec
+        })
+    }
+
+    fn refused(&self, index: usize, inner: Option<usize>, reason: Reason, cause: &str) -> Attempt {
+        let text = message::resolve_step(self.name, &self.job.steps[index].name, cause);
+        Attempt::Refused(index, inner, Failure { reason, text })
+    }
+
+    fn start(&self, step: &str, action_step: Option<&str>, mut spec: RunSpec) -> Attempt {
+        let shared = workspace::of(self.state, self.snapshot, self.name, self.definition);
+        let (reference, workspace) = shared.unzip();
+        spec.workspace = reference;
+        let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let mut labels = BTreeMap::from([
+            label(LABEL_WORKFLOW_RUN_UID, &self.state.uid),
+            label(LABEL_WORKFLOW_JOB, self.name),
+            label(LABEL_WORKFLOW_STEP, step),
+        ]);
+        labels.extend(action_step.map(|inner| label(LABEL_WORKFLOW_ACTION_STEP, inner)));
+        let inner = action_step.unwrap_or_default();
+        Attempt::Step(Box::new(StartStep {
+            key: StepKey {
+                job: self.name.to_owned(),
+                step: step.to_owned(),
+                action_step: action_step.map(str::to_owned),
+            },
+            name: names::child_run(&self.state.name, self.name, step, inner),
+            labels,
+            spec,
+            workspace: workspace.flatten(),
+        }))
+    }
 }

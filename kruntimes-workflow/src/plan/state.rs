@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kruntimes_core::api::{ArtifactRef, RunPhase, WorkflowRunSpec, WorkflowRunStatus};
+use kruntimes_core::api::{
+    ArtifactRef, RunPhase, WorkflowRunSpec, WorkflowRunStatus, WorkspacePhase,
+};
 use kruntimes_core::time::Time;
 
+use crate::definitions::Definitions;
 use crate::snapshot::{Snapshot, SnapshotError};
 
 /// Everything known about one WorkflowRun at one moment.
@@ -33,8 +36,18 @@ pub struct State {
     pub snapshot: Option<Arc<Snapshot>>,
     /// Runs that carry this WorkflowRun's UID label, in any order.
     pub children: Vec<Child>,
+    /// WorkflowRuns that carry this WorkflowRun's UID label, in any order.
+    pub calls: Vec<Called>,
+    /// Workspaces that carry this WorkflowRun's UID label, in any order.
+    pub workspaces: Vec<Workspace>,
     /// Names of Runs that an uncached read did not find (W-82).
     pub absent: BTreeSet<String>,
+    /// Names of child WorkflowRuns that an uncached read did not find.
+    pub absent_calls: BTreeSet<String>,
+    /// Names of workspaces that an uncached read did not find.
+    pub absent_workspaces: BTreeSet<String>,
+    /// Definitions that were read for this turn.
+    pub definitions: Definitions,
     /// Choices of the operator.
     pub policy: Policy,
 }
@@ -45,15 +58,32 @@ pub struct State {
 pub struct Policy {
     /// When a job gets a workspace of its own.
     pub job_workspace: JobWorkspace,
+    /// When the Workflows that jobs call are looked at for the first time.
+    pub call_validation: CallValidation,
+}
+
+/// When the Workflows that jobs call are looked at for the first time (W-18).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CallValidation {
+    /// When the call becomes ready; a problem fails that job.
+    #[default]
+    AtCall,
+    /// At initialization too; a problem refuses the WorkflowRun.
+    AtInitialize,
 }
 
 /// When a job gets a workspace of its own (W-122).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JobWorkspace {
-    /// Never: steps of one job share no files. The only policy of this version.
+    /// Never: steps of one job share no files.
     #[default]
     Never,
+    /// When the job becomes two Runs or more, Action steps counted.
+    MultiStep,
+    /// Always.
+    Always,
 }
 
 /// One observed child Run.
@@ -77,6 +107,8 @@ pub struct Child {
     pub outputs: BTreeMap<String, String>,
     /// Its artifacts.
     pub artifacts: Vec<ArtifactRef>,
+    /// The workspace it was given.
+    pub workspace: Option<String>,
     /// Whether it was asked to cancel, by whatever means (W-88).
     pub cancel_asked: bool,
     /// Whether its deletion has begun.
@@ -85,6 +117,34 @@ pub struct Child {
     pub reason: String,
     /// What it says about itself.
     pub message: String,
+}
+
+/// One observed child WorkflowRun.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Called {
+    /// Name of the child; what tells which job it belongs to.
+    pub name: String,
+    /// UID of the child.
+    pub uid: String,
+    /// Who controls it.
+    pub ownership: Ownership,
+    /// Its annotations, which hold the output contract until it publishes (W-105).
+    pub annotations: BTreeMap<String, String>,
+    /// Its status.
+    pub status: WorkflowRunStatus,
+    /// Whether it was asked to cancel.
+    pub cancel_asked: bool,
+}
+
+/// One observed job workspace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Workspace {
+    /// Name of the workspace.
+    pub name: String,
+    /// Where it is in its life.
+    pub phase: WorkspacePhase,
+    /// Whether its deletion has begun.
+    pub deleting: bool,
 }
 
 /// Who controls an observed object (W-46).

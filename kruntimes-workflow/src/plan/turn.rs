@@ -1,10 +1,11 @@
 //! The reducer: what to do next, and what came of it.
 
-use kruntimes_core::api::{JobPhase, StepPhase, WorkflowRunPhase, WorkflowRunStatus};
+use kruntimes_core::api::{JobPhase, JobStatus, StepPhase, WorkflowRunPhase, WorkflowRunStatus};
 
-use super::derive::{derive, explain};
+use super::derive::{derive, explain, fail};
 use super::{
-    Action, Outcome, Reason, Stage, State, Step, StepKey, cancel, initialize, message, start,
+    Action, ChildNames, Need, Outcome, Reason, Stage, State, Step, StepKey, cancel, initialize,
+    message, start, workspace,
 };
 
 /// Decides the next turn of a WorkflowRun. Pure and total (W-57).
@@ -15,23 +16,23 @@ pub fn calculate(state: &State) -> Step {
             desired: state.status.clone(),
             action: Action::None,
             needs: Vec::new(),
-            adopt: Vec::new(),
+            adopt: ChildNames::default(),
         };
     }
-    let derived = derive(state);
+    let mut derived = derive(state);
     let mut desired = derived.status;
     let mut stage = stage(state, &desired);
     let asked = cancel::targets(state);
     let action = if asked.is_empty() {
-        match stage {
-            Stage::Terminal | Stage::Cancelling => Action::None,
-            Stage::Empty => {
-                let (status, action) = initialize::initialize(state);
-                desired = status;
-                action
-            }
+        let (action, needs) = match stage {
+            Stage::Terminal | Stage::Cancelling => (Action::None, Vec::new()),
+            Stage::Empty => initialize::initialize(state, &mut desired),
             Stage::Pending | Stage::Running => start(state, &mut desired),
-        }
+        };
+        derived.needs.extend(needs);
+        derived.needs.sort();
+        derived.needs.dedup();
+        action
     } else {
         stage = Stage::Cancelling;
         Action::RequestChildCancellation(asked)
@@ -60,15 +61,21 @@ fn stage(state: &State, status: &WorkflowRunStatus) -> Stage {
     }
 }
 
-fn start(state: &State, desired: &mut WorkflowRunStatus) -> Action {
+fn start(state: &State, desired: &mut WorkflowRunStatus) -> (Action, Vec<Need>) {
     let Some(snapshot) = &state.snapshot else {
-        return Action::None;
+        return (Action::None, Vec::new());
     };
-    let targets = start::targets(state, snapshot, desired);
-    if targets.is_empty() {
-        return Action::None;
+    if let Some(jobs) = &desired.jobs {
+        let stranded = workspace::stranded(state, jobs);
+        if !stranded.is_empty() {
+            return (Action::RequestChildCancellation(stranded), Vec::new());
+        }
     }
-    Action::StartRunnableSteps(targets)
+    let (targets, needs) = start::targets(state, snapshot, desired);
+    if targets.is_empty() {
+        return (Action::None, needs);
+    }
+    (Action::StartRunnableSteps(targets), needs)
 }
 
 /// Folds what became of an action into the desired status (W-62, W-79).
@@ -83,6 +90,34 @@ pub fn merge(mut desired: WorkflowRunStatus, outcomes: &[Outcome]) -> WorkflowRu
                 let text = message::refused(&key.job, &key.step, name, cause);
                 refused(&mut desired, key, text);
             }
+            Outcome::ForeignWorkspace {
+                key,
+                workspace,
+                owner,
+            } => refused(
+                &mut desired,
+                key,
+                message::foreign_workspace(workspace, owner),
+            ),
+            Outcome::Called { job, name } => {
+                let running = |job: &mut JobStatus| {
+                    job.phase = JobPhase::Running;
+                    job.workflow_run_name = Some(name.clone());
+                };
+                change(&mut desired, job, running);
+            }
+            Outcome::ForeignCall { job, child, owner } => {
+                let text = message::foreign_call(child, owner);
+                change(&mut desired, job, |job| {
+                    fail(job, Reason::CallRejected, text);
+                });
+            }
+            Outcome::InvalidCall { job, name, cause } => {
+                let text = message::call_refused(job, name, cause);
+                change(&mut desired, job, |job| {
+                    fail(job, Reason::CallRejected, text);
+                });
+            }
         }
     }
     if !outcomes.is_empty() {
@@ -91,30 +126,46 @@ pub fn merge(mut desired: WorkflowRunStatus, outcomes: &[Outcome]) -> WorkflowRu
     desired
 }
 
+/// Changes a job that started or tried to.
+fn change(desired: &mut WorkflowRunStatus, job: &str, edit: impl FnOnce(&mut JobStatus)) {
+    let found = desired.jobs.as_mut().and_then(|jobs| jobs.get_mut(job));
+    if let Some(job) = found {
+        edit(job);
+        desired.phase = WorkflowRunPhase::Running;
+    }
+}
+
 fn started(desired: &mut WorkflowRunStatus, key: &StepKey, name: &str) {
-    let job = desired
-        .jobs
-        .as_mut()
-        .and_then(|jobs| jobs.get_mut(&key.job));
-    let Some(job) = job else { return };
-    let Some(step) = job.steps.iter_mut().find(|step| step.name == key.step) else {
-        return;
-    };
-    step.phase = StepPhase::Running;
-    step.run_name = Some(name.to_owned());
-    job.phase = JobPhase::Running;
-    desired.phase = WorkflowRunPhase::Running;
+    change(desired, &key.job, |job| {
+        let Some(step) = job.steps.iter_mut().find(|step| step.name == key.step) else {
+            return;
+        };
+        let run_name = match &key.action_step {
+            None => &mut step.run_name,
+            Some(inner) => {
+                let mut steps = step.action_steps.iter_mut();
+                let Some(inner) = steps.find(|step| step.name == *inner) else {
+                    return;
+                };
+                inner.phase = StepPhase::Running;
+                &mut inner.run_name
+            }
+        };
+        *run_name = Some(name.to_owned());
+        step.phase = StepPhase::Running;
+        job.phase = JobPhase::Running;
+    });
 }
 
 fn refused(desired: &mut WorkflowRunStatus, key: &StepKey, text: String) {
-    let job = desired
-        .jobs
-        .as_mut()
-        .and_then(|jobs| jobs.get_mut(&key.job));
-    let Some(job) = job else { return };
-    let Some(index) = job.steps.iter().position(|step| step.name == key.step) else {
-        return;
-    };
-    start::refuse(job, index, Reason::StepFailed, text);
-    desired.phase = WorkflowRunPhase::Running;
+    change(desired, &key.job, |job| {
+        let Some(index) = job.steps.iter().position(|step| step.name == key.step) else {
+            return;
+        };
+        let inner = key.action_step.as_ref().and_then(|inner| {
+            let mut steps = job.steps[index].action_steps.iter();
+            steps.position(|step| step.name == *inner)
+        });
+        start::refuse(job, index, inner, Reason::StepFailed, text);
+    });
 }

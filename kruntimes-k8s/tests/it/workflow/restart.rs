@@ -128,6 +128,107 @@ async fn section_16_a_crash_after_every_single_write_changes_nothing_in_the_end(
 }
 
 #[tokio::test(start_paused = true)]
+async fn w_160_w_163_w_217_a_crash_after_any_write_of_calls_and_actions_changes_nothing() {
+    let undisturbed = World::new();
+    undisturbed.define_all().await;
+    undisturbed.create(composed()).await;
+    undisturbed.settle().await;
+    undisturbed.execute_all().await;
+    let want = essence(&undisturbed.status().await);
+    assert_eq!(want["phase"], "Succeeded", "{want:#}");
+    for writes in 0..32 {
+        let mut world = World::idle();
+        world.define_all().await;
+        world.start_mortal(writes);
+        world.create(composed()).await;
+        world.settle().await;
+        world.execute_all().await;
+        world.kill().await;
+        world.start();
+        world.settle().await;
+        world.execute_all().await;
+        let got = essence(&world.status().await);
+        assert_eq!(got, want, "after {writes} writes");
+        assert_eq!(world.listed().await.len(), 5, "after {writes} writes");
+        assert_eq!(world.workflow_run_names().await.len(), 3);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn w_160_a_child_outlives_its_template_when_its_status_is_lost() {
+    let mut world = World::idle();
+    world.define_all().await;
+    // Snapshot, status, child; the patch that names the child is lost.
+    world.start_mortal(3);
+    world
+        .create(json!({"ship": {"uses": "outer", "with": {"tag": "1"}}}))
+        .await;
+    world.settle().await;
+    assert_eq!(world.workflow_run_names().await.len(), 2);
+    assert_eq!(world.phase().await, WorkflowRunPhase::Pending);
+    world.kill().await;
+    let workflows: Api<Workflow> = Api::namespaced(world.client.clone(), "default");
+    let params = kube::api::DeleteParams::default();
+    workflows.delete("outer", &params).await.unwrap();
+    world.start();
+    world.settle().await;
+    world.execute_all().await;
+    let status = world.status().await;
+    assert_eq!(status.phase, WorkflowRunPhase::Succeeded);
+    assert_eq!(status.jobs.unwrap()["ship"].outputs["url"], "outer inner 1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn w_164_two_controllers_create_no_second_child_of_a_call() {
+    let mut world = World::new();
+    world.start();
+    world.define_all().await;
+    world.create(composed()).await;
+    world.settle().await;
+    for _ in 0..10 {
+        world.execute_all().await;
+        tokio::time::advance(Duration::from_secs(61)).await;
+        world.settle().await;
+    }
+    assert_eq!(world.phase().await, WorkflowRunPhase::Succeeded);
+    assert_eq!(world.listed().await.len(), 5);
+    assert_eq!(world.workflow_run_names().await.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn w_17_w_100_a_bad_day_fails_no_call_and_no_action() {
+    for seed in [0, 1, 4] {
+        let mut world = World::idle();
+        world.define_all().await;
+        let plan = FaultPlan {
+            lost_request: 0.1,
+            lost_answer: 0.2,
+            conflict: 0.2,
+            internal_error: 0.2,
+            watch_expired: 0.1,
+            watch_cut: 0.3,
+            ..FaultPlan::default()
+        };
+        let layer = FaultLayer::new(seed, plan);
+        let faults = layer.handle();
+        world.start_with(world.server.client_with(&layer));
+        world.create(composed()).await;
+        for round in 0..60 {
+            // After a while the weather clears.
+            faults.set_active(round < 40);
+            tokio::time::advance(Duration::from_secs(20)).await;
+            world.settle().await;
+            world.execute_all().await;
+        }
+        assert!(faults.counts().total() > 0, "seed {seed} saw no trouble");
+        let status = world.status().await;
+        assert_eq!(status.phase, WorkflowRunPhase::Succeeded, "seed {seed}");
+        assert_eq!(world.listed().await.len(), 5, "seed {seed}");
+        assert_eq!(world.workflow_run_names().await.len(), 3, "seed {seed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn w_164_two_controllers_at_once_create_no_duplicates() {
     let mut world = World::new();
     world.start();

@@ -168,12 +168,13 @@ async fn w_166_a_failure_skips_dependents_and_keeps_the_rest_running() {
 #[tokio::test(start_paused = true)]
 async fn w_16_a_refused_definition_leaves_nothing_behind() {
     let world = World::new();
-    world.create(json!({"x": {"uses": "y"}})).await;
+    let spec = json!({"runs-on": "bash", "steps": [{"name": "s", "uses": "y"}]});
+    world.create(json!({"x": spec})).await;
     world.settle().await;
     let status = world.status().await;
     assert_eq!(status.phase, WorkflowRunPhase::Failed);
     assert!(status.jobs.is_none());
-    let text = "job \"x\" uses reusable workflow \"y\", which this version does not run yet";
+    let text = "Action \"y\" for step \"s\" in job \"x\" does not exist";
     assert_eq!(
         condition::get(&status.conditions, "Accepted")
             .unwrap()

@@ -213,7 +213,7 @@ fn w_46_w_48_foreign_and_unknown_runs_do_not_exist() {
     // An orphan with the right labels is used and adopted.
     let mut world = World::accepted(jobs([("a", a_job())]));
     world.state.children = vec![child("a", "s", Ownership::Orphan)];
-    assert_eq!(world.decide().adopt, ["x-a-s"]);
+    assert_eq!(world.decide().adopt.runs, ["x-a-s"]);
 }
 
 #[test]
@@ -223,6 +223,7 @@ fn w_49_w_40_a_target_that_cannot_be_created_fails_its_step_only() {
     let Action::StartRunnableSteps(targets) = step.action else {
         panic!("three jobs are ready")
     };
+    let targets = targets.steps;
     let outcomes = [
         Outcome::Foreign {
             key: targets[0].key.clone(),
@@ -267,6 +268,7 @@ fn w_49_case_034_an_existing_object_is_judged() {
     let Action::StartRunnableSteps(targets) = world.decide().action else {
         panic!("one job is ready")
     };
+    let targets = targets.steps;
     let by = |kind: &str, name: &str, uid: &str| {
         let (kind, name, uid) = (kind.into(), name.into(), uid.into());
         Some(Controller { kind, name, uid })

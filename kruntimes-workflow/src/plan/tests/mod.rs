@@ -1,11 +1,14 @@
 //! Laws and scenarios of the turn, against a world without clock or network.
 
+mod actions;
+mod calls;
 mod cancellation;
 mod crashes;
 mod data;
 mod finish;
 mod laws;
 mod limits;
+mod sharing;
 mod start;
 
 use std::collections::BTreeMap;
@@ -18,6 +21,7 @@ use kruntimes_core::keys::{LABEL_WORKFLOW_ACTION_STEP, LABEL_WORKFLOW_JOB, LABEL
 use kruntimes_core::time::Time;
 
 use super::*;
+use crate::definitions::Definitions;
 pub(super) use crate::testing::{a_job, jobs};
 
 /// One WorkflowRun, its Runs, and a hand that carries out actions.
@@ -26,8 +30,12 @@ pub(super) struct World {
     pub(super) state: State,
     /// Every create that was carried out, in order.
     pub(super) created: Vec<StartStep>,
+    /// Every child WorkflowRun that was created, in order.
+    pub(super) called: Vec<StartCall>,
     /// Every cancellation that was sent, in order.
     pub(super) asked: Vec<String>,
+    /// What can be read when a calculation asks for it.
+    pub(super) stored: Definitions,
 }
 
 impl World {
@@ -44,7 +52,9 @@ impl World {
         Self {
             state,
             created: Vec::new(),
+            called: Vec::new(),
             asked: Vec::new(),
+            stored: Definitions::default(),
         }
     }
 
@@ -87,16 +97,45 @@ impl World {
     /// Calculates, supplying what is asked for from the world.
     pub(super) fn decide(&mut self) -> Step {
         self.state.check().unwrap();
-        let mut step = calculate(&self.state);
-        if !step.needs.is_empty() {
-            for Need::ConfirmRun(name) in step.needs {
-                assert!(!self.state.children.iter().any(|child| child.name == name));
-                self.state.absent.insert(name);
+        // Nothing that was read for one turn is used in the next.
+        self.state.definitions = Definitions::default();
+        self.state.absent_calls.clear();
+        for _ in 0..12 {
+            let step = calculate(&self.state);
+            if step.needs.is_empty() {
+                return step;
             }
-            step = calculate(&self.state);
+            for need in step.needs {
+                self.supply(need);
+            }
         }
-        assert_eq!(step.needs, []);
-        step
+        panic!("it keeps asking: {:?}", calculate(&self.state).needs)
+    }
+
+    fn supply(&mut self, need: Need) {
+        let state = &mut self.state;
+        match need {
+            Need::ConfirmRun(name) => {
+                assert!(!state.children.iter().any(|child| child.name == name));
+                assert!(state.absent.insert(name), "it is asked once");
+            }
+            Need::ConfirmWorkflowRun(name) => {
+                assert!(!state.calls.iter().any(|child| child.name == name));
+                assert!(state.absent_calls.insert(name), "it is asked once");
+            }
+            Need::ConfirmWorkspace(name) => {
+                assert!(!state.workspaces.iter().any(|found| found.name == name));
+                assert!(state.absent_workspaces.insert(name), "it is asked once");
+            }
+            Need::Action(name) => {
+                let found = self.stored.actions.get(&name).cloned().flatten();
+                assert!(state.definitions.actions.insert(name, found).is_none());
+            }
+            Need::Workflow(name) => {
+                let found = self.stored.workflows.get(&name).cloned().flatten();
+                assert!(state.definitions.workflows.insert(name, found).is_none());
+            }
+        }
     }
 
     /// Carries out at most `writes` single writes of an action; the rest is lost to a crash.
@@ -113,18 +152,56 @@ impl World {
                 Vec::new()
             }
             Action::StartRunnableSteps(targets) => {
-                let kept = targets.into_iter().take(writes);
-                kept.map(|target| self.create(target)).collect()
+                let steps = targets.steps.len();
+                let kept = targets.steps.into_iter().take(writes);
+                let mut outcomes: Vec<_> = kept.map(|target| self.create(target)).collect();
+                let kept = targets.calls.into_iter().take(writes.saturating_sub(steps));
+                outcomes.extend(kept.map(|target| self.call(target)));
+                outcomes
             }
             Action::RequestChildCancellation(names) => {
-                for name in names.into_iter().take(writes) {
+                let runs = names.runs.len();
+                for name in names.runs.into_iter().take(writes) {
                     assert!(!self.asked.contains(&name), "{name} is asked once");
                     self.run_named(&name).cancel_asked = true;
+                    self.asked.push(name);
+                }
+                let writes = writes.saturating_sub(runs);
+                for name in names.workflow_runs.into_iter().take(writes) {
+                    assert!(!self.asked.contains(&name), "{name} is asked once");
+                    self.child_named(&name).cancel_asked = true;
                     self.asked.push(name);
                 }
                 Vec::new()
             }
         }
+    }
+
+    fn call(&mut self, target: StartCall) -> Outcome {
+        let known = |child: &Called| child.name == target.name;
+        assert!(!self.state.calls.iter().any(known), "it is created once");
+        self.state.calls.push(Called {
+            name: target.name.clone(),
+            uid: format!("uid of {}", target.name),
+            annotations: target.annotations.clone(),
+            ..Called::default()
+        });
+        self.called.push(target.clone());
+        Outcome::Called {
+            job: target.job,
+            name: target.name,
+        }
+    }
+
+    pub(super) fn child_named(&mut self, name: &str) -> &mut Called {
+        let mut children = self.state.calls.iter_mut();
+        children.find(|child| child.name == name).unwrap()
+    }
+
+    /// The child WorkflowRun of a call job.
+    pub(super) fn child(&mut self, job: &str) -> &mut Called {
+        let name = kruntimes_core::names::child_workflow_run(&self.state.name, job);
+        self.child_named(&name)
     }
 
     fn create(&mut self, target: StartStep) -> Outcome {
@@ -137,11 +214,18 @@ impl World {
         self.state.children.push(Child {
             name: target.name.clone(),
             uid: format!("uid of {}", target.name),
+            workspace: target.spec.workspace.as_ref().map(|used| used.name.clone()),
             job: target.labels[LABEL_WORKFLOW_JOB].clone(),
             step: target.labels[LABEL_WORKFLOW_STEP].clone(),
             action_step: target.labels.get(LABEL_WORKFLOW_ACTION_STEP).cloned(),
             ..Child::default()
         });
+        if let Some(workspace) = &target.workspace {
+            self.state.workspaces.push(Workspace {
+                name: workspace.name.clone(),
+                ..Workspace::default()
+            });
+        }
         self.created.push(target.clone());
         Outcome::Started {
             key: target.key,
@@ -201,21 +285,37 @@ impl World {
 
     /// Ends the first unfinished Run well; tells whether there was one.
     pub(super) fn succeed_any(&mut self) -> bool {
+        self.succeed_any_with(&[])
+    }
+
+    /// The same, with outputs.
+    pub(super) fn succeed_any_with(&mut self, outputs: &[(&str, &str)]) -> bool {
+        let own = |&(k, v): &(&str, &str)| (k.to_owned(), v.to_owned());
         let mut open = self.state.children.iter_mut();
         let Some(run) = open.find(|run| !run.phase.is_terminal()) else {
             return false;
         };
         run.phase = RunPhase::Succeeded;
+        run.outputs = outputs.iter().map(own).collect();
         true
     }
 
     pub(super) fn names(action: &Action) -> Vec<String> {
         match action {
-            Action::StartRunnableSteps(targets) => targets
-                .iter()
-                .map(|target| format!("{}/{}", target.key.job, target.key.step))
-                .collect(),
-            Action::RequestChildCancellation(names) => names.clone(),
+            Action::StartRunnableSteps(targets) => {
+                let steps = targets.steps.iter().map(|target| {
+                    let StepKey { job, step, .. } = &target.key;
+                    match &target.key.action_step {
+                        Some(inner) => format!("{job}/{step}/{inner}"),
+                        None => format!("{job}/{step}"),
+                    }
+                });
+                let calls = targets.calls.iter().map(|target| target.job.clone());
+                steps.chain(calls).collect()
+            }
+            Action::RequestChildCancellation(names) => {
+                [names.runs.clone(), names.workflow_runs.clone()].concat()
+            }
             Action::None | Action::Initialize(_) => Vec::new(),
         }
     }
