@@ -16,7 +16,8 @@
 //!
 //! # Features
 //!
-//! - `testing`: builders for tests of embedders.
+//! - `testing`: builders for tests of embedders;
+//! - `yaml`: definitions as YAML files.
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod bind;
@@ -30,3 +31,8 @@ pub mod snapshot;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod trigger;
+#[cfg(feature = "yaml")]
+pub mod yaml;
+
+/// The data types of definitions and states, so that a program needs no second crate.
+pub use kruntimes_core::api as model;

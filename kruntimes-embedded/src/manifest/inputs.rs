@@ -7,10 +7,7 @@ use kruntimes_workflow::bind::BindError;
 
 use super::Manifest;
 use super::document::Document;
-use super::finding::Finding;
-use super::nearest::meant;
-use super::node::Node;
-use super::source::Place;
+use kruntimes_workflow::yaml::{Finding, Node, Place, meant};
 
 /// What a file asks to run.
 pub(super) enum Chosen<'a> {

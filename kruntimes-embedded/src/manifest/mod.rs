@@ -12,24 +12,19 @@
 //! one, a name that stands twice is an error.
 
 mod check;
-mod compose;
 mod document;
 mod expressions;
-mod finding;
 mod inputs;
 mod jobs;
-mod nearest;
-mod node;
 mod rules;
 mod schema;
 mod shape;
-mod source;
 mod submission;
 
 use document::Document;
-pub use finding::{Finding, Severity, has_errors};
 pub use inputs::{InputSyntax, parse_input};
-use source::Source;
+pub use kruntimes_workflow::yaml::{Finding, Severity, has_errors};
+use kruntimes_workflow::yaml::{Source, compose};
 
 /// A manifest file that could be parsed.
 pub struct Manifest {
@@ -61,7 +56,7 @@ pub struct Known {
 /// [`Manifest::check`].
 pub fn read(name: &str, text: &str) -> Result<Manifest, Vec<Finding>> {
     let source = Source::new(name, text);
-    let composed = compose::compose(&source);
+    let composed = compose(&source);
     let mut findings = composed.findings;
     if composed.broken {
         return Err(findings);

@@ -16,12 +16,14 @@ use super::source::{Place, Source};
 const ALIAS_BUDGET: usize = 10_000;
 
 /// The documents of a file and what is wrong with their YAML.
-pub(super) struct Composed {
+#[derive(Clone, Debug)]
+pub struct Composed {
     /// Documents that hold something, with their index in the file.
-    pub(super) documents: Vec<(usize, Node)>,
-    pub(super) findings: Vec<Finding>,
+    pub documents: Vec<(usize, Node)>,
+    /// What was wrong on the way.
+    pub findings: Vec<Finding>,
     /// Whether the parser gave up before the end of the file.
-    pub(super) broken: bool,
+    pub broken: bool,
 }
 
 /// Why composing stops: a finding was recorded.
@@ -36,7 +38,8 @@ struct Composer<'a> {
     findings: Vec<Finding>,
 }
 
-pub(super) fn compose(source: &Source) -> Composed {
+/// Reads every document of a file; nothing but YAML itself is judged.
+pub fn compose(source: &Source) -> Composed {
     let mut composer = Composer {
         source,
         parser: Parser::new_from_str(&source.text),
