@@ -12,16 +12,21 @@
 //! - [`trigger`]: a WorkflowRun from a Workflow and inputs;
 //! - [`snapshot`]: the immutable definition an execution reads;
 //! - [`plan`]: the turn of a WorkflowRun;
+//! - [`driver`]: a ready-made loop around the turn, for programs without Kubernetes;
+//! - [`explain`]: what happened, and why the rest waits;
 //! - [`lint`]: everything that can be said about a definition before it runs.
 //!
 //! # Features
 //!
 //! - `testing`: builders for tests of embedders;
+//! - `directory`: a store of states with one file each;
 //! - `yaml`: definitions as YAML files.
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod bind;
 pub mod definitions;
+pub mod driver;
+pub mod explain;
 pub mod expr;
 pub mod graph;
 pub mod lint;

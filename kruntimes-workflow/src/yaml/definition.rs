@@ -121,13 +121,11 @@ impl<'a> Decoder<'a> {
     fn definition(&mut self, root: &'a Node) -> Option<Definition> {
         let known = ["apiVersion", "kind", "metadata", "spec", "status"];
         let members = self.members(root, "", &known);
-        match members.get("apiVersion").and_then(|node| node.text()) {
-            Some(API_VERSION) => {}
-            _ => {
-                let help = format!("write `apiVersion: {API_VERSION}`");
-                let said = "apiVersion is missing or unknown";
-                self.report("K004", "apiVersion", said, Some(help));
-            }
+        let version = members.get("apiVersion").and_then(|node| node.text());
+        if version != Some(API_VERSION) {
+            let help = format!("write `apiVersion: {API_VERSION}`");
+            let said = "apiVersion is missing or unknown";
+            self.report("K004", "apiVersion", said, Some(help));
         }
         let name = members.get("metadata").map(|node| self.name(node));
         let name = name.unwrap_or_default();
@@ -276,8 +274,7 @@ mod tests {
         let text = format!("{HEAD}{text}");
         let shown = |one: &Finding| format!("{}:{} {}", one.line, one.column, one.message);
         match read("f.yaml", &text) {
-            Ok((_, findings)) => findings.iter().map(shown).collect(),
-            Err(findings) => findings.iter().map(shown).collect(),
+            Ok((_, findings)) | Err(findings) => findings.iter().map(shown).collect(),
         }
     }
 
