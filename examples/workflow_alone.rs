@@ -3,6 +3,11 @@
 //! `cargo run --bin workflow_alone -- DIR [who]` keeps its state in DIR. Its second step kills this very process the
 //! first time, so the first run ends with SIGKILL; running it again goes on from there and prints
 //! `greeting = hello, world, after a crash`.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "an example prints"
+)]
 
 use std::collections::BTreeMap;
 use std::error::Error;

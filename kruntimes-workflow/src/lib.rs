@@ -14,11 +14,12 @@
 //! - [`plan`]: the turn of a WorkflowRun;
 //! - [`driver`]: a ready-made loop around the turn, for programs without Kubernetes;
 //! - [`explain`]: what happened, and why the rest waits;
+//! - [`export`]: a definition as picture, text or list of steps;
 //! - [`lint`]: everything that can be said about a definition before it runs.
 //!
 //! # Features
 //!
-//! - `testing`: builders for tests of embedders;
+//! - `testing`: builders, a scripted executor and the explorer of interleavings, for tests of embedders;
 //! - `directory`: a store of states with one file each;
 //! - `yaml`: definitions as YAML files.
 #![warn(clippy::wildcard_enum_match_arm)]
@@ -27,6 +28,7 @@ pub mod bind;
 pub mod definitions;
 pub mod driver;
 pub mod explain;
+pub mod export;
 pub mod expr;
 pub mod graph;
 pub mod lint;
@@ -36,6 +38,8 @@ pub mod snapshot;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod trigger;
+#[cfg(any(test, feature = "testing"))]
+pub mod testkit;
 #[cfg(feature = "yaml")]
 pub mod yaml;
 
