@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Container;
+use kruntimes_core::nearest::{listed, meant};
 use kruntimes_workflow::graph::is_label;
-use kruntimes_workflow::yaml::{Finding, Source, listed, meant};
+use kruntimes_workflow::yaml::{Finding, Source};
 use serde_json::Value;
 
 use super::document::Document;

@@ -2,7 +2,8 @@
 
 use kruntimes_core::api::API_VERSION;
 use kruntimes_core::crd::KINDS;
-use kruntimes_workflow::yaml::{Content, Finding, Node, Place, Source, meant};
+use kruntimes_core::nearest::meant;
+use kruntimes_workflow::yaml::{Content, Finding, Node, Place, Source};
 use serde_json::Value;
 
 use super::schema::{Definition, definition};

@@ -10,8 +10,9 @@ use kruntimes_workflow::location::Location;
 
 use super::document::Document;
 use super::jobs::{path, place};
+use kruntimes_core::nearest::{meant, nearest};
 use kruntimes_workflow::yaml::{
-    Finding, Node, Place, Severity, Source, expression_at, expression_span, meant, nearest,
+    Finding, Node, Place, Severity, Source, expression_at, expression_span,
 };
 
 /// Turns findings of the engine into findings about the file.

@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 
 use kruntimes_core::api::{ActionSpec, Input, Job, Output, Step, WorkflowRunSpec, WorkflowSpec};
+use kruntimes_core::nearest::meant;
 use kruntimes_workflow::graph::{self, Invalid, Problem};
 use kruntimes_workflow::lint;
 use kruntimes_workflow::location::Location;
-use kruntimes_workflow::yaml::{self, Finding, Place, Severity, Source, meant};
+use kruntimes_workflow::yaml::{self, Finding, Place, Severity, Source};
 use serde_json::Value;
 
 use super::document::Document;

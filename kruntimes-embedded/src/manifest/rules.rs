@@ -1,8 +1,9 @@
 //! The schema and CEL rules of the server, and what the server says about names.
 
 use kruntimes_apiserver::schema::{FieldError, FieldErrorKind};
+use kruntimes_core::nearest::meant;
 use kruntimes_workflow::graph::is_definition_name;
-use kruntimes_workflow::yaml::{Finding, Segment, Severity, Source, meant};
+use kruntimes_workflow::yaml::{Finding, Segment, Severity, Source};
 use serde_json::Value;
 
 use super::document::Document;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Content, Finding, Node, Place, Source, meant};
+use kruntimes_core::nearest::meant;
+
+use super::{Content, Finding, Node, Place, Source};
 
 /// Reads the nodes of one document.
 pub(super) struct Decoder<'a> {

@@ -3,11 +3,10 @@
 use kruntimes_core::api::{
     ActionSpec, Input, InputType, Job, Output, Step, StepArtifact, WorkflowRunSpec, WorkflowSpec,
 };
+use kruntimes_core::nearest::meant;
 
 use super::decode::{Decoder, join};
-use super::{
-    Finding, Node, Place, Severity, Source, compose, expression_span, has_errors, meant, path,
-};
+use super::{Finding, Node, Place, Severity, Source, compose, expression_span, has_errors, path};
 use crate::lint;
 
 /// What the group and version of every definition is called.
