@@ -12,6 +12,7 @@
 //! - [`trigger`]: a WorkflowRun from a Workflow and inputs;
 //! - [`snapshot`]: the immutable definition an execution reads;
 //! - [`plan`]: the turn of a WorkflowRun;
+//! - [`mod@convert`]: small CI workflow files as definitions;
 //! - [`driver`]: a ready-made loop around the turn, for programs without Kubernetes;
 //! - [`explain`]: what happened, and why the rest waits;
 //! - [`export`]: a definition as picture, text or list of steps;
@@ -26,6 +27,8 @@
 
 pub mod bind;
 pub mod definitions;
+#[cfg(feature = "yaml")]
+pub mod convert;
 pub mod driver;
 pub mod explain;
 pub mod export;
