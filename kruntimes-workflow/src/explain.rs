@@ -264,8 +264,8 @@ mod tests {
         let mut outcomes = Vec::new();
         match step.action {
             Action::Initialize(frozen) => state.snapshot = frozen.snapshot,
-            Action::StartRunnableSteps(starts) => {
-                for start in starts {
+            Action::StartRunnableSteps(targets) => {
+                for start in targets.steps {
                     state.children.push(Child {
                         name: start.name.clone(),
                         job: start.key.job.clone(),

@@ -26,9 +26,9 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod bind;
-pub mod definitions;
 #[cfg(feature = "yaml")]
 pub mod convert;
+pub mod definitions;
 pub mod driver;
 pub mod explain;
 pub mod export;
@@ -40,9 +40,9 @@ pub mod plan;
 pub mod snapshot;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-pub mod trigger;
 #[cfg(any(test, feature = "testing"))]
 pub mod testkit;
+pub mod trigger;
 #[cfg(feature = "yaml")]
 pub mod yaml;
 

@@ -1,9 +1,9 @@
 //! Why a driver stops.
 
 use super::StateError;
-use crate::bind::MaterializeError;
 use crate::graph::Invalid;
 use crate::snapshot::SnapshotError;
+use crate::trigger::TriggerError;
 
 /// Why an execution cannot be stored, read or driven on (W-190).
 #[derive(Debug, thiserror::Error)]
@@ -15,17 +15,9 @@ pub enum Error {
     /// The name does not fit.
     #[error("execution name {} is not a valid name", kruntimes_core::message::quoted(.0))]
     Name(String),
-    /// A Workflow and the given values do not make an execution.
-    #[error("{}", .problem.for_trigger(.workflow))]
-    Materialize {
-        /// The Workflow.
-        workflow: String,
-        /// What does not fit.
-        problem: MaterializeError,
-    },
-    /// A definition is needed that does not exist.
-    #[error("get workflow {}: not found", kruntimes_core::message::quoted(.0))]
-    Unavailable(String),
+    /// A Workflow and the given values do not make an execution, or a definition does not exist.
+    #[error(transparent)]
+    Trigger(#[from] TriggerError),
     /// The name is taken.
     #[error("execution {} exists already", kruntimes_core::message::quoted(.0))]
     Conflict(String),
@@ -73,10 +65,6 @@ impl std::fmt::Display for Outside {
 }
 
 impl Error {
-    pub(super) fn unavailable(workflow: &str) -> Self {
-        Self::Unavailable(workflow.to_owned())
-    }
-
     pub(super) fn executor(source: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::outside(Outside::Executor, source)
     }

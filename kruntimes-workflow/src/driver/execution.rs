@@ -1,18 +1,23 @@
 //! One execution as it is stored: versioned JSON that tells what it is.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use kruntimes_core::api::{
-    ArtifactRef, Job, RunPhase, RunSpec, WorkflowRunSpec, WorkflowRunStatus, WorkflowSpec,
+    ArtifactRef, Job, RunPhase, RunSpec, WorkflowRunSpec, WorkflowRunStatus,
 };
+use kruntimes_core::time::Time;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{End, Error, Launch};
-use crate::bind::render_workflow;
 use crate::graph::{self, is_definition_name};
-use crate::plan::StepKey;
+use crate::plan::{Called, Child, JobWorkspace, Policy, StartCall, StartStep, State, StepKey};
 use crate::snapshot::Snapshot;
+use crate::trigger::Triggered;
+
+/// Namespace of everything a driver runs; it only shows in messages.
+pub(super) const NAMESPACE: &str = "local";
 
 /// What a stored state calls itself.
 const FORMAT: &str = "kruntimes.io/workflow-state";
@@ -27,6 +32,9 @@ pub struct Execution {
     pub name: String,
     /// Fences reuse of the name.
     pub uid: String,
+    /// The execution that called it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
     /// The frozen output contract, as a WorkflowRun carries it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
@@ -113,24 +121,79 @@ impl Execution {
         })
     }
 
-    /// Makes an execution of a Workflow with its inputs filled in.
+    /// Makes an execution of a Workflow that was triggered.
     ///
     /// # Errors
     ///
-    /// Fails when the values do not fit, or as [`Execution::of_jobs`] does.
-    pub fn of_workflow(
-        name: &str,
-        workflow: &str,
-        spec: &WorkflowSpec,
-        inputs: &BTreeMap<String, String>,
-    ) -> Result<Self, Error> {
-        let rendered = render_workflow(spec, inputs).map_err(|problem| Error::Materialize {
-            workflow: workflow.to_owned(),
-            problem,
-        })?;
-        let mut execution = Self::of_jobs(name, rendered.spec.jobs)?;
-        execution.annotations = rendered.annotations;
+    /// Fails as [`Execution::of_jobs`] does.
+    pub fn of_trigger(name: &str, triggered: Triggered) -> Result<Self, Error> {
+        let mut execution = Self::of_jobs(name, triggered.spec.jobs)?;
+        execution.annotations = triggered.annotations;
         Ok(execution)
+    }
+
+    /// Makes the execution that a call job creates; it judges itself when it is accepted.
+    pub(super) fn called(owner: &str, call: &StartCall) -> Self {
+        Self {
+            name: call.name.clone(),
+            uid: call.name.clone(),
+            owner: Some(owner.to_owned()),
+            annotations: call.annotations.clone(),
+            spec: call.spec.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Writes a step down as begun.
+    pub(super) fn begin(&mut self, start: &StartStep) -> Launch {
+        let run = StepRun {
+            job: start.key.job.clone(),
+            step: start.key.step.clone(),
+            action_step: start.key.action_step.clone(),
+            spec: start.spec.clone(),
+            ..StepRun::default()
+        };
+        self.runs.insert(start.name.clone(), run);
+        Launch {
+            execution: self.name.clone(),
+            key: start.key.clone(),
+            name: start.name.clone(),
+            spec: start.spec.clone(),
+        }
+    }
+
+    /// Describes the execution for a turn; `all` holds those it called.
+    pub(super) fn state<'a>(&self, now: Time, all: impl Iterator<Item = &'a Self>) -> State {
+        let called = all.filter(|other| other.owner.as_ref() == Some(&self.name));
+        State {
+            now,
+            namespace: NAMESPACE.to_owned(),
+            name: self.name.clone(),
+            uid: self.uid.clone(),
+            annotations: self.annotations.clone(),
+            spec: self.spec.clone(),
+            status: self.status.clone(),
+            snapshot: self.snapshot.clone().map(Arc::new),
+            children: self.runs.iter().map(child).collect(),
+            calls: called.map(Self::as_called).collect(),
+            // Where steps of one job find each other's files is the executor's business.
+            policy: Policy {
+                job_workspace: JobWorkspace::Never,
+                ..Policy::default()
+            },
+            ..State::default()
+        }
+    }
+
+    fn as_called(&self) -> Called {
+        Called {
+            name: self.name.clone(),
+            uid: self.uid.clone(),
+            annotations: self.annotations.clone(),
+            status: self.status.clone(),
+            cancel_asked: self.spec.cancel_requested,
+            ..Called::default()
+        }
     }
 
     /// Writes the state; equal states give equal text.
@@ -206,6 +269,22 @@ impl StepRun {
         self.outputs = end.outputs;
         self.artifacts = end.artifacts;
         self.message = end.message;
+    }
+}
+
+fn child((name, run): (&String, &StepRun)) -> Child {
+    Child {
+        name: name.clone(),
+        uid: name.clone(),
+        job: run.job.clone(),
+        step: run.step.clone(),
+        action_step: run.action_step.clone(),
+        phase: run.phase,
+        outputs: run.outputs.clone(),
+        artifacts: run.artifacts.clone(),
+        cancel_asked: run.cancel_asked,
+        message: run.message.clone(),
+        ..Child::default()
     }
 }
 

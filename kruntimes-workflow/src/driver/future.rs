@@ -5,6 +5,7 @@
 
 use std::future::Future;
 
+use kruntimes_core::api::{ActionSpec, WorkflowSpec};
 use kruntimes_core::time::Time;
 
 use super::{Attached, Command, Error, Execution, Interrupted, Launch, News, Session};
@@ -30,6 +31,24 @@ pub trait Executor: Send {
 
     /// Waits until something happens.
     fn wait(&mut self) -> impl Future<Output = Result<News, Self::Error>> + Send;
+}
+
+/// Knows reusable definitions; the methods mean what those of [`super::Source`] mean.
+pub trait Source: Send {
+    /// Why it cannot be asked.
+    type Error: std::error::Error + Send + Sync + 'static;
+
+    /// Reads a Workflow.
+    fn workflow(
+        &mut self,
+        name: &str,
+    ) -> impl Future<Output = Result<Option<WorkflowSpec>, Self::Error>> + Send;
+
+    /// Reads an Action.
+    fn action(
+        &mut self,
+        name: &str,
+    ) -> impl Future<Output = Result<Option<ActionSpec>, Self::Error>> + Send;
 }
 
 /// Keeps states; the methods mean what those of [`super::Store`] mean.
@@ -60,6 +79,7 @@ pub trait Store: Send {
 pub async fn run(
     name: &str,
     executor: &mut impl Executor,
+    source: &mut impl Source,
     store: &mut impl Store,
     interrupted: Interrupted,
     mut clock: impl FnMut() -> Time + Send,
@@ -71,6 +91,18 @@ pub async fn run(
         match session.next(clock())? {
             Command::Save { name, text } => {
                 store.save(&name, &text).await.map_err(Error::store)?;
+            }
+            Command::Load(name) => {
+                let text = store.load(&name).await.map_err(Error::store)?;
+                session.loaded(&name, text.as_deref())?;
+            }
+            Command::ReadWorkflow(name) => {
+                let found = source.workflow(&name).await.map_err(Error::source)?;
+                session.workflow(&name, found);
+            }
+            Command::ReadAction(name) => {
+                let found = source.action(&name).await.map_err(Error::source)?;
+                session.action(&name, found);
             }
             Command::Attach(launch) => {
                 let found = executor.attach(&launch).await.map_err(Error::executor)?;

@@ -36,9 +36,13 @@ mod store;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use kruntimes_core::api::{Job, WorkflowRunStatus, WorkflowSpec};
+use kruntimes_core::api::{ActionSpec, Job, WorkflowRunStatus, WorkflowSpec};
 use kruntimes_core::time::Time;
+
+use crate::definitions::Definitions;
+use crate::trigger::{self, Naming, TriggerError};
 
 pub use closure::Closure;
 pub use error::{Error, Outside};
@@ -102,6 +106,13 @@ pub trait Source {
     ///
     /// Fails when that cannot be known now.
     fn workflow(&mut self, name: &str) -> Result<Option<WorkflowSpec>, Self::Error>;
+
+    /// Reads an Action; `None` when there is none of that name.
+    ///
+    /// # Errors
+    ///
+    /// Fails when that cannot be known now.
+    fn action(&mut self, name: &str) -> Result<Option<ActionSpec>, Self::Error>;
 }
 
 /// Keeps states between two lives of the process.
@@ -176,18 +187,28 @@ impl<E: Executor, S: Source, T: Store> Driver<E, S, T> {
     ///
     /// # Errors
     ///
-    /// Fails when there is no such Workflow, when the values do not fit its
-    /// inputs, or as [`Driver::submit`] does.
+    /// Fails when there is no such Workflow, when one it calls is missing, when
+    /// the values do not fit its inputs, or as [`Driver::submit`] does.
     pub fn trigger(
         &mut self,
         name: &str,
         workflow: &str,
         inputs: &BTreeMap<String, String>,
     ) -> Result<(), Error> {
-        let found = self.source.workflow(workflow);
-        let spec = found.map_err(Error::source)?;
-        let spec = spec.ok_or_else(|| Error::unavailable(workflow))?;
-        self.create(&Execution::of_workflow(name, workflow, &spec, inputs)?)
+        let mut known = Definitions::default();
+        let naming = Naming::Named(name.to_owned());
+        let triggered = loop {
+            match trigger::trigger(workflow, &known, inputs, &naming) {
+                Err(TriggerError::Unread(names)) => {
+                    for name in names {
+                        let found = self.source.workflow(&name).map_err(Error::source)?;
+                        known.workflows.insert(name, found.map(Arc::new));
+                    }
+                }
+                decided => break decided?,
+            }
+        };
+        self.create(&Execution::of_trigger(name, triggered)?)
     }
 
     /// Stores a new execution of inline jobs.
@@ -245,6 +266,18 @@ impl<E: Executor, S: Source, T: Store> Driver<E, S, T> {
                     if let Some(execution) = session.execution(&name) {
                         (self.observer)(&name, &execution.status);
                     }
+                }
+                Command::Load(name) => {
+                    let text = self.store.load(&name).map_err(Error::store)?;
+                    session.loaded(&name, text.as_deref())?;
+                }
+                Command::ReadWorkflow(name) => {
+                    let found = self.source.workflow(&name).map_err(Error::source)?;
+                    session.workflow(&name, found);
+                }
+                Command::ReadAction(name) => {
+                    let found = self.source.action(&name).map_err(Error::source)?;
+                    session.action(&name, found);
                 }
                 Command::Attach(launch) => {
                     let found = self.executor.attach(&launch).map_err(Error::executor)?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kruntimes_core::api::WorkflowSpec;
+use kruntimes_core::api::{ActionSpec, WorkflowSpec};
 
 use super::{NeverFails, Source};
 
@@ -10,6 +10,7 @@ use super::{NeverFails, Source};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shelf {
     workflows: BTreeMap<String, WorkflowSpec>,
+    actions: BTreeMap<String, ActionSpec>,
 }
 
 impl Shelf {
@@ -19,7 +20,13 @@ impl Shelf {
         self
     }
 
-    /// Takes the Workflows of a file; everything else is left out.
+    /// Adds an Action.
+    pub fn with_action(mut self, name: &str, spec: ActionSpec) -> Self {
+        self.actions.insert(name.to_owned(), spec);
+        self
+    }
+
+    /// Takes the reusable definitions of a file; WorkflowRuns are left out.
     #[cfg(feature = "yaml")]
     pub fn with_definitions(
         self,
@@ -29,7 +36,8 @@ impl Shelf {
 
         definitions.into_iter().fold(self, |shelf, one| match one {
             Definition::Workflow(named) => shelf.with_workflow(&named.name, named.spec),
-            Definition::Action(_) | Definition::WorkflowRun(_) => shelf,
+            Definition::Action(named) => shelf.with_action(&named.name, named.spec),
+            Definition::WorkflowRun(_) => shelf,
         })
     }
 }
@@ -39,5 +47,9 @@ impl Source for Shelf {
 
     fn workflow(&mut self, name: &str) -> Result<Option<WorkflowSpec>, NeverFails> {
         Ok(self.workflows.get(name).cloned())
+    }
+
+    fn action(&mut self, name: &str) -> Result<Option<ActionSpec>, NeverFails> {
+        Ok(self.actions.get(name).cloned())
     }
 }

@@ -47,8 +47,9 @@ impl Executor for Dying<'_> {
     type Error = Killed;
 
     fn start(&mut self, launch: &Launch) -> Result<(), Killed> {
-        self.begun.push(launch.key.step.clone());
-        if launch.key.step == self.at {
+        let step = launch.key.action_step.as_ref().unwrap_or(&launch.key.step);
+        self.begun.push(step.clone());
+        if step == self.at {
             return Err(Killed);
         }
         self.open.push(launch.clone());
@@ -178,12 +179,159 @@ fn w_190_what_cannot_be_stored_is_refused_with_its_kind() {
     let missing = driver
         .trigger("x", "nothing", &BTreeMap::new())
         .unwrap_err();
-    assert_eq!(missing.to_string(), "get workflow \"nothing\": not found");
+    assert_eq!(missing.to_string(), "get workflow nothing: not found");
     assert!(matches!(driver.run("x").unwrap_err(), Error::Unknown(_)));
     assert!(matches!(
         driver.submit("../x", two_jobs()).unwrap_err(),
         Error::Name(_)
     ));
+}
+
+/// A Workflow that others call: its only step echoes its input.
+fn echo() -> WorkflowSpec {
+    let step = a_job().step("say", "${{ inputs.text }}");
+    let input = crate::model::Input {
+        required: true,
+        ..Default::default()
+    };
+    let output = crate::model::Output {
+        value: "${{ jobs.only.outputs.saw }}".into(),
+    };
+    WorkflowSpec {
+        inputs: [("text".to_owned(), input)].into(),
+        outputs: [("saw".to_owned(), output)].into(),
+        jobs: jobs([("only", step.output("saw", "${{ steps.say.outputs.saw }}"))]),
+    }
+}
+
+/// An Action of two steps.
+fn twice() -> ActionSpec {
+    let step = |name: &str| crate::model::Step {
+        name: name.into(),
+        run: Some(format!("{name} ${{{{ inputs.what }}}}")),
+        ..Default::default()
+    };
+    let output = crate::model::Output {
+        value: "${{ steps.second.outputs.saw }}".into(),
+    };
+    ActionSpec {
+        inputs: [("what".to_owned(), crate::model::Input::default())].into(),
+        outputs: [("saw".to_owned(), output)].into(),
+        steps: vec![step("first"), step("second")],
+    }
+}
+
+/// A job that calls `echo` with what a job makes that calls `twice`.
+fn callers() -> BTreeMap<String, Job> {
+    let with = |key: &str, value: &str| [(key.to_owned(), value.to_owned())].into();
+    let step = crate::model::Step {
+        name: "both".into(),
+        uses: Some("twice".into()),
+        with: with("what", "wash"),
+        ..Default::default()
+    };
+    let mut all = jobs([(
+        "make",
+        a_job()
+            .step_with(step)
+            .output("saw", "${{ steps.both.outputs.saw }}"),
+    )]);
+    let call = Job {
+        uses: Some("echo".into()),
+        needs: vec!["make".into()],
+        with: with("text", "heard ${{ jobs.make.outputs.saw }}"),
+        ..Job::default()
+    };
+    all.insert("call".into(), call);
+    all
+}
+
+fn shelf() -> Shelf {
+    Shelf::default()
+        .with_workflow("echo", echo())
+        .with_action("twice", twice())
+}
+
+#[test]
+fn w_186_w_111_w_104_actions_and_calls_run_without_kubernetes() {
+    let mut driver = Driver::new(Closure::new(answer), shelf(), MemoryStore::default());
+    driver.submit("demo", callers()).unwrap();
+    let end = driver.run("demo").unwrap();
+    assert_eq!(
+        end.status.phase,
+        WorkflowRunPhase::Succeeded,
+        "{:?}",
+        end.status
+    );
+    let call = &end.status.jobs.as_ref().unwrap()["call"];
+    assert_eq!(call.outputs["saw"], "heard second wash");
+    let child = call.workflow_run_name.clone().unwrap();
+    let stored = driver.load(&child).unwrap();
+    assert_eq!(stored.owner.as_deref(), Some("demo"));
+    assert_eq!(stored.status.phase, WorkflowRunPhase::Succeeded);
+}
+
+#[test]
+fn w_160_w_117_a_crash_inside_a_call_or_an_action_repeats_nothing_that_had_finished() {
+    for (at, want) in [
+        ("first", &["first", "first", "second", "say"][..]),
+        ("second", &["first", "second", "second", "say"]),
+        ("say", &["first", "second", "say", "say"]),
+    ] {
+        let mut begun = Vec::new();
+        let mut store = MemoryStore::default();
+        for (life, at) in [at, "never"].into_iter().enumerate() {
+            let executor = Dying {
+                at,
+                begun: &mut begun,
+                open: Vec::new(),
+            };
+            let mut driver = Driver::new(executor, shelf(), store);
+            if life == 0 {
+                driver.submit("demo", callers()).unwrap();
+            }
+            let end = driver.run("demo");
+            assert_eq!(end.is_ok(), life == 1, "{at}");
+            store = driver.into_parts().2;
+        }
+        assert_eq!(begun, want, "{at}");
+        assert_eq!(store.names().count(), 2);
+    }
+}
+
+#[test]
+fn w_96_a_call_of_nothing_fails_its_job_and_an_action_that_is_missing_the_whole() {
+    let shelf = Shelf::default().with_action("twice", twice());
+    let mut driver = Driver::new(Closure::new(answer), shelf, MemoryStore::default());
+    driver.submit("demo", callers()).unwrap();
+    let end = driver.run("demo").unwrap();
+    assert_eq!(
+        end.status.message.as_deref(),
+        Some("reusable workflow \"echo\" for job \"call\" does not exist")
+    );
+    let (closure, store) = (Closure::new(answer), MemoryStore::default());
+    let mut driver = Driver::new(closure, Shelf::default(), store);
+    driver.submit("demo", callers()).unwrap();
+    let end = driver.run("demo").unwrap();
+    assert_eq!(end.status.phase, WorkflowRunPhase::Failed);
+    assert!(end.runs.is_empty());
+}
+
+#[test]
+fn w_49_a_name_that_another_execution_has_is_not_taken_over() {
+    let mut driver = Driver::new(Closure::new(answer), shelf(), MemoryStore::default());
+    let child = kruntimes_core::names::child_workflow_run("demo", "call");
+    driver.submit(&child, two_jobs()).unwrap();
+    driver.submit("demo", callers()).unwrap();
+    let end = driver.run("demo").unwrap();
+    assert_eq!(
+        end.status.message.unwrap(),
+        format!("child workflowrun local/{child} is not owned by workflowrun local/demo")
+    );
+    assert_eq!(
+        driver.load(&child).unwrap().status.phase,
+        WorkflowRunPhase::Pending
+    );
 }
 
 /// Polls a future that never really waits.
@@ -243,6 +391,18 @@ impl future::Executor for Later {
     }
 }
 
+impl future::Source for Later {
+    type Error = NeverFails;
+
+    async fn workflow(&mut self, _name: &str) -> Result<Option<WorkflowSpec>, NeverFails> {
+        Ok(None)
+    }
+
+    async fn action(&mut self, _name: &str) -> Result<Option<ActionSpec>, NeverFails> {
+        Ok(None)
+    }
+}
+
 impl future::Store for Later {
     type Error = NeverFails;
 
@@ -267,11 +427,13 @@ fn w_186_the_flavour_with_futures_ends_as_the_blocking_one_does() {
     let fresh = driver.load("demo").unwrap().to_json();
     let want = driver.run("demo").unwrap();
 
-    let (mut executor, mut store) = (Later::default(), Later::default());
+    let (mut executor, mut source, mut store) =
+        (Later::default(), Later::default(), Later::default());
     Store::save(&mut store.store, "demo", &fresh).unwrap();
     let run = future::run(
         "demo",
         &mut executor,
+        &mut source,
         &mut store,
         Interrupted::Again,
         Time::default,

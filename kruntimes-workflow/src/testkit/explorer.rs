@@ -1,11 +1,13 @@
 //! Walks every world that can be reached.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use kruntimes_core::api::{Job, JobPhase, WorkflowRunPhase, WorkflowRunStatus};
 
-use super::world::{Broken, World, count};
+use super::world::{Broken, World, writes};
 use super::{Rule, Script, Violation};
+use crate::definitions::Definitions;
 use crate::plan::{Action, State};
 
 /// Worlds that are looked at unless another limit is set.
@@ -14,13 +16,14 @@ const LIMIT: usize = 200_000;
 /// Tries every order of completions and every crash point of one definition (W-194).
 ///
 /// A crash point lies after each single write of a turn (section 16): the
-/// snapshot, each child, each request to cancel, the status. What is not yet
+/// snapshot, each workspace, each child, each request to cancel, the status. What is not yet
 /// written is lost, and the next turn decides from what is there.
 #[derive(Clone, Debug)]
 pub struct Explorer {
     jobs: BTreeMap<String, Job>,
     script: Script,
     annotations: BTreeMap<String, String>,
+    definitions: Arc<Definitions>,
     crashes: bool,
     cancels: bool,
     limit: usize,
@@ -45,6 +48,7 @@ impl Explorer {
             jobs,
             script,
             annotations: BTreeMap::new(),
+            definitions: Arc::default(),
             crashes: true,
             cancels: false,
             limit: LIMIT,
@@ -54,6 +58,15 @@ impl Explorer {
     /// Adds annotations, such as the output contract of a Workflow.
     pub fn annotations(mut self, annotations: BTreeMap<String, String>) -> Self {
         self.annotations = annotations;
+        self
+    }
+
+    /// Adds the Actions and Workflows that can be called.
+    ///
+    /// A called Workflow is judged and rendered as ever; how its execution ends
+    /// is scripted under the name of the calling job.
+    pub fn definitions(mut self, definitions: Definitions) -> Self {
+        self.definitions = Arc::new(definitions);
         self
     }
 
@@ -97,7 +110,9 @@ impl Explorer {
             end: None,
             cancelled: BTreeSet::new(),
         };
-        walk.reach(World { state }, &[], String::from("the beginning"));
+        let definitions = Arc::clone(&self.definitions);
+        let world = World { state, definitions };
+        walk.reach(world, &[], String::from("the beginning"));
         while let Some((world, way)) = walk.open.pop() {
             walk.leave(&world, &way).map_err(|(rule, found)| {
                 Box::new(Violation {
@@ -140,7 +155,7 @@ impl Walk<'_> {
             return Err((Rule::Bounded, format!("more than {limit} worlds")));
         }
         let step = world.decide()?;
-        let writes = count(&step.action);
+        let writes = writes(&step.action).len();
         let idle = step.action == Action::None && step.desired == world.state.status;
         let from = if explorer.crashes { 1 } else { writes + 1 };
         for kept in from..=writes + 1 {
@@ -153,10 +168,15 @@ impl Walk<'_> {
             };
             self.reach(next, way, by);
         }
-        let open = world.open();
+        let (open, calls) = (world.open(), world.open_calls());
         for child in &open {
             let mut next = world.clone();
             let by = next.end(*child, &explorer.script);
+            self.reach(next, way, by);
+        }
+        for child in &calls {
+            let mut next = world.clone();
+            let by = next.end_call(*child, &explorer.script);
             self.reach(next, way, by);
         }
         if explorer.cancels && !world.state.spec.cancel_requested {
@@ -164,7 +184,7 @@ impl Walk<'_> {
             next.state.spec.cancel_requested = true;
             self.reach(next, way, "a request to cancel".to_owned());
         }
-        if idle && open.is_empty() {
+        if idle && open.is_empty() && calls.is_empty() {
             return self.finish(world);
         }
         Ok(())

@@ -7,7 +7,7 @@ use crate::plan::StepKey;
 
 /// How each step ends; one that is not mentioned succeeds without outputs.
 ///
-/// Steps are named `<job>/<step>`, steps of an Action `<job>/<step>/<action step>`.
+/// Steps are named `<job>/<step>`, steps of an Action `<job>/<step>/<action step>`, a call by its job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Script {
     ends: BTreeMap<String, End>,
@@ -46,7 +46,16 @@ impl Script {
         if let Some(inner) = &key.action_step {
             name = format!("{name}/{inner}");
         }
-        let found = self.ends.get(&name).cloned();
+        self.named(&name)
+    }
+
+    /// Returns how the execution that a job calls ends.
+    pub fn end_of_call(&self, job: &str) -> End {
+        self.named(job)
+    }
+
+    fn named(&self, name: &str) -> End {
+        let found = self.ends.get(name).cloned();
         found.unwrap_or_else(|| End::succeeded([("", ""); 0]))
     }
 

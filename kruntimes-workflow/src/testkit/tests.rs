@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use kruntimes_core::api::{Job, JobPhase, WorkflowRunPhase};
+use kruntimes_core::api::{
+    ActionSpec, Job, JobPhase, Output, Step, WorkflowRunPhase, WorkflowSpec,
+};
 
 use super::*;
+use crate::definitions::Definitions;
 use crate::testing::{JobBuilder, a_job, jobs};
 
 type Jobs = BTreeMap<String, Job>;
@@ -228,6 +231,7 @@ fn w_194_a_broken_rule_is_reported_with_the_way_that_leads_to_it() {
     assert_eq!(refused.status.phase, WorkflowRunPhase::Failed);
     let mut world = world::World {
         state: crate::plan::State::default(),
+        definitions: std::sync::Arc::default(),
     };
     world.state.spec.jobs = jobs([("a", a_job())]);
     let step = world.decide().unwrap();
@@ -236,6 +240,111 @@ fn w_194_a_broken_rule_is_reported_with_the_way_that_leads_to_it() {
     world.carry_out(step.clone(), 1).unwrap();
     let (rule, _) = world.carry_out(step, 1).unwrap_err();
     assert_eq!(rule, Rule::CreatedOnce);
+}
+
+/// A Workflow with one job, and an Action of two steps with an output.
+fn library() -> Definitions {
+    let workflow = WorkflowSpec {
+        jobs: flow("only"),
+        ..WorkflowSpec::default()
+    };
+    let step = |name: &str| Step {
+        name: name.to_owned(),
+        run: Some("true".to_owned()),
+        ..Step::default()
+    };
+    let output = Output {
+        value: "${{ steps.two.outputs.v }}".to_owned(),
+    };
+    let action = ActionSpec {
+        outputs: [("v".to_owned(), output)].into(),
+        steps: vec![step("one"), step("two")],
+        ..ActionSpec::default()
+    };
+    Definitions::default()
+        .with_workflow("work", workflow)
+        .with_action("act", action)
+}
+
+/// Reads jobs in short, in which a job or step called `work…` or `act…` is a call.
+fn calling(text: &str) -> Jobs {
+    let mut jobs = flow(text);
+    for (name, job) in &mut jobs {
+        if name.starts_with("work") {
+            job.uses = Some("work".to_owned());
+            (job.runs_on, job.steps) = (None, Vec::new());
+        }
+        let steps = job.steps.iter_mut();
+        for step in steps.filter(|step| step.name.starts_with("act")) {
+            (step.uses, step.run) = (Some("act".to_owned()), None);
+        }
+    }
+    jobs
+}
+
+#[test]
+fn w_194_w_160_w_163_calls_and_actions_end_alike_in_every_order_and_after_every_crash() {
+    let action = || plain().succeeds("a/act/two", &[("v", "1")]);
+    let mut worlds = 0;
+    for (jobs, script, phases) in [
+        ("a:act", action(), "S"),
+        ("a:act", plain(), "F"),
+        ("a:act", action().fails("a/act/one"), "F"),
+        ("a:act", action().times_out("a/act/two"), "F"),
+        ("a:x,act,y b<a", action(), "SS"),
+        (
+            "a:act,act-2",
+            action().succeeds("a/act-2/two", &[("v", "2")]),
+            "S",
+        ),
+        (
+            "a:act b:act",
+            action().succeeds("b/act/two", &[("v", "2")]),
+            "SS",
+        ),
+        ("work", plain(), "S"),
+        ("work", plain().fails("work"), "F"),
+        ("work", plain().is_cancelled("work"), "F"),
+        ("a work<a z<work", plain(), "SSS"),
+        ("a work<a z<work", plain().fails("work"), "SFK"),
+        ("work work-2 z<work,work-2", plain(), "SSS"),
+        ("a:act work<a", action(), "SS"),
+    ] {
+        let explorer = Explorer::new(calling(jobs), script).definitions(library());
+        let explored = explorer.explore();
+        let explored = explored.unwrap_or_else(|violation| panic!("{jobs}: {violation}"));
+        assert_eq!(letters(&explored), phases, "{jobs}");
+        worlds += explored.worlds;
+    }
+    assert!(worlds > 200, "{worlds}");
+}
+
+#[test]
+fn w_194_w_88_a_cancellation_reaches_calls_and_actions() {
+    for jobs in ["a:act", "a:x,act", "work", "a work<a", "work b:act"] {
+        let script = plain().succeeds("a/act/two", &[("v", "1")]);
+        let script = script.succeeds("b/act/two", &[("v", "1")]);
+        let explorer = Explorer::new(calling(jobs), script).definitions(library());
+        let explored = explorer.cancels().explore();
+        let explored = explored.unwrap_or_else(|violation| panic!("{jobs}: {violation}"));
+        let want = [WorkflowRunPhase::Succeeded, WorkflowRunPhase::Cancelled];
+        assert_eq!(explored.cancelled, want.into(), "{jobs}");
+    }
+}
+
+/// What does not exist: a missing Action refuses everything, a missing Workflow fails its job.
+#[test]
+fn w_194_w_167_missing_definitions_end_alike() {
+    for (jobs, phases) in [
+        ("a:act", ""),
+        ("lint work", "SF"),
+        ("a work<a z<work", "SFK"),
+    ] {
+        let explored = Explorer::new(calling(jobs), plain()).explore();
+        let explored = explored.unwrap_or_else(|violation| panic!("{jobs}: {violation}"));
+        assert_eq!(explored.status.phase, WorkflowRunPhase::Failed);
+        assert_eq!(letters(&explored), phases, "{jobs}");
+    }
 }
 
 #[test]
