@@ -16,15 +16,20 @@ mod document;
 mod expressions;
 mod inputs;
 mod jobs;
+mod references;
 mod rules;
 mod schema;
 mod shape;
 mod submission;
 
+use std::collections::BTreeMap;
+
 use document::Document;
 pub use inputs::{InputSyntax, parse_input};
+use kruntimes_core::api::Job;
 pub use kruntimes_workflow::yaml::{Finding, Severity, has_errors};
 use kruntimes_workflow::yaml::{Source, compose};
+pub use references::references;
 
 /// A manifest file that could be parsed.
 pub struct Manifest {
@@ -94,6 +99,18 @@ impl Manifest {
     /// Returns everything that is wrong with the file, in reading order.
     pub fn check(&self, known: &Known) -> Vec<Finding> {
         check::check(self, known)
+    }
+
+    /// Returns kind, name and jobs of every Workflow and WorkflowRun that can be read.
+    pub fn graphs(&self) -> impl Iterator<Item = (&'static str, &str, BTreeMap<String, Job>)> {
+        let documents = self.documents.iter();
+        documents
+            .filter(|document| matches!(document.kind(), "Workflow" | "WorkflowRun"))
+            .filter_map(|document| {
+                let jobs = document.value["spec"]["jobs"].clone();
+                let jobs = serde_json::from_value(jobs).ok()?;
+                Some((document.kind(), document.name().unwrap_or_default(), jobs))
+            })
     }
 
     /// Builds the objects to submit, a Workflow rendered into an inline WorkflowRun.
