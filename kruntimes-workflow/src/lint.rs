@@ -69,7 +69,8 @@ pub fn first_error(findings: &[Finding]) -> Option<&Finding> {
 pub fn workflow(spec: &WorkflowSpec) -> Vec<Finding> {
     let sound = graph::inputs(&spec.inputs)
         .and_then(|()| graph::outputs(&spec.outputs))
-        .and_then(|()| graph::validate(&spec.jobs));
+        .and_then(|()| graph::validate(&spec.jobs))
+        .and_then(|()| graph::artifact_edges(&spec.jobs));
     if let Err(invalid) = sound {
         return vec![invalid.into()];
     }
@@ -84,7 +85,8 @@ pub fn workflow(spec: &WorkflowSpec) -> Vec<Finding> {
 
 /// Checks a WorkflowRun as written by hand: it has no inputs (W-33).
 pub fn workflow_run(spec: &WorkflowRunSpec) -> Vec<Finding> {
-    if let Err(invalid) = graph::validate(&spec.jobs) {
+    let sound = graph::validate(&spec.jobs).and_then(|()| graph::artifact_edges(&spec.jobs));
+    if let Err(invalid) = sound {
         return vec![invalid.into()];
     }
     let mut texts = Texts::new(Inputs::None);

@@ -71,7 +71,6 @@ impl<'a> Graph<'a> {
     fn check(mut self) -> Vec<Finding> {
         self.edges();
         self.problems();
-        self.unsupported();
         let (lint, inputs) = self.lint();
         let judge = Judge {
             source: self.source,
@@ -123,7 +122,10 @@ impl<'a> Graph<'a> {
 
     /// Reports one problem after the other, replacing the job that has it.
     fn problems(&mut self) {
-        while let Err(invalid) = graph::validate(&self.jobs) {
+        let sound = |jobs: &BTreeMap<String, Job>| {
+            graph::validate(jobs).and_then(|()| graph::artifact_edges(jobs))
+        };
+        while let Err(invalid) = sound(&self.jobs) {
             let code = code(&invalid.problem);
             let path = path(self.document, &invalid.location);
             let place = self.document.place(&path);
@@ -132,41 +134,6 @@ impl<'a> Graph<'a> {
             if !self.replace(&invalid) {
                 return;
             }
-        }
-    }
-
-    /// Reports what the engine of this version would refuse when the run starts.
-    fn unsupported(&mut self) {
-        let mut problems = Vec::new();
-        for (name, job) in &self.jobs {
-            if let Some(workflow) = &job.uses {
-                let (job, workflow) = (name.clone(), workflow.clone());
-                let problem = Problem::CallUnsupported { job, workflow };
-                problems.push(problem.at(Location::job(name).field("uses")));
-            }
-            for step in &job.steps {
-                let location = Location::job(name).step(&step.name);
-                let (job, step_name) = (name.clone(), step.name.clone());
-                if let Some(action) = &step.uses {
-                    let problem = Problem::ActionUnsupported {
-                        job,
-                        step: step_name,
-                        action: action.clone(),
-                    };
-                    problems.push(problem.at(location.field("uses")));
-                } else if !step.artifacts.is_empty() {
-                    let problem = Problem::ArtifactsUnsupported {
-                        job,
-                        step: step_name,
-                    };
-                    problems.push(problem.at(location.field("artifacts")));
-                }
-            }
-        }
-        for invalid in problems {
-            let place = place(self.source, self.document, &invalid.location);
-            let said = invalid.problem.to_string();
-            self.findings.push(self.source.error("K000", said, place));
         }
     }
 
@@ -267,14 +234,18 @@ pub(super) fn code(problem: &Problem) -> &'static str {
         Problem::CallWithSteps { .. } => "K010",
         Problem::NoRuntime { .. } | Problem::NoSteps { .. } | Problem::ActionWithoutSteps => "K004",
         Problem::DuplicateStep { .. } | Problem::DuplicateActionStep(_) => "K062",
-        Problem::UnknownNeed { .. } => "K020",
+        Problem::UnknownNeed { .. } | Problem::ArtifactEdge { .. } => "K020",
         Problem::Cycle(_) => "K022",
         Problem::ActionStepNotRun(_) => "K045",
         Problem::Shape { rule, .. } if rule.contains("steps and uses") => "K010",
         Problem::Shape { rule, .. } if rule.contains("run and uses") => "K011",
         Problem::Shape { rule, .. } if rule.contains("with only together") => "K012",
         Problem::Shape { rule, .. } if rule.contains("args, env or artifacts") => "K013",
-        Problem::Name { .. } | Problem::Shape { .. } | Problem::Limit { .. } => "K005",
+        Problem::Name { .. }
+        | Problem::Shape { .. }
+        | Problem::Limit { .. }
+        | Problem::ArtifactSource(_)
+        | Problem::ArtifactPath { .. } => "K005",
         Problem::Expression { .. } => "K036",
         Problem::OutputName(_) => "K063",
         Problem::SnapshotTooLarge { .. } | Problem::StatusTooLarge { .. } => "K064",
