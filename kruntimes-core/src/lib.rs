@@ -26,6 +26,7 @@ pub mod limits;
 pub mod loss;
 pub mod message;
 pub mod names;
+pub mod nearest;
 pub mod outputs;
 pub mod quantity;
 pub mod resources;

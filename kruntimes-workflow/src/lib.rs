@@ -12,15 +12,26 @@
 //! - [`trigger`]: a WorkflowRun from a Workflow and inputs;
 //! - [`snapshot`]: the immutable definition an execution reads;
 //! - [`plan`]: the turn of a WorkflowRun;
+//! - [`mod@convert`]: small CI workflow files as definitions;
+//! - [`driver`]: a ready-made loop around the turn, for programs without Kubernetes;
+//! - [`explain`]: what happened, and why the rest waits;
+//! - [`export`]: a definition as picture, text or list of steps;
 //! - [`lint`]: everything that can be said about a definition before it runs.
 //!
 //! # Features
 //!
-//! - `testing`: builders for tests of embedders.
+//! - `testing`: builders, a scripted executor and the explorer of interleavings, for tests of embedders;
+//! - `directory`: a store of states with one file each;
+//! - `yaml`: definitions as YAML files.
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod bind;
+#[cfg(feature = "yaml")]
+pub mod convert;
 pub mod definitions;
+pub mod driver;
+pub mod explain;
+pub mod export;
 pub mod expr;
 pub mod graph;
 pub mod lint;
@@ -29,4 +40,11 @@ pub mod plan;
 pub mod snapshot;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testkit;
 pub mod trigger;
+#[cfg(feature = "yaml")]
+pub mod yaml;
+
+/// The data types of definitions and states, so that a program needs no second crate.
+pub use kruntimes_core::api as model;

@@ -1,6 +1,7 @@
 //! Flags, and the plain requests they become.
 
 mod engine;
+pub(crate) mod files;
 
 use std::path::PathBuf;
 
@@ -47,6 +48,22 @@ enum Verb {
     /// Run things on this machine, without cluster, container or isolation
     #[command(subcommand, after_help = EXAMPLES)]
     Local(Local),
+    /// Say everything that is wrong with files, without any server
+    #[command(after_help = files::LINT)]
+    Lint(files::Lint),
+    /// Workflows
+    #[command(subcommand, visible_alias = "wf")]
+    Workflow(WorkflowFiles),
+}
+
+#[derive(Debug, Subcommand)]
+enum WorkflowFiles {
+    /// Print the jobs of a file and what needs what
+    #[command(after_help = files::GRAPH)]
+    Graph(files::Graph),
+    /// Print a small CI workflow file as a manifest
+    #[command(after_help = files::CONVERT)]
+    Convert(files::Convert),
 }
 
 #[derive(Debug, Subcommand)]
@@ -133,6 +150,8 @@ pub(crate) enum Command {
         /// How it is printed.
         format: Format,
     },
+    /// Look at files only.
+    Files(files::Files),
     /// Print the kubeconfig of an engine.
     Kubeconfig {
         /// Directory as it was given.
@@ -178,6 +197,16 @@ impl Args {
                 (file, options)
             }
             Verb::Local(Local::Engine(engine)) => return engine.into_command(),
+            Verb::Lint(mut lint) => {
+                (lint.color, lint.ascii) = (self.color, self.ascii);
+                return Command::Files(files::Files::Lint(lint));
+            }
+            Verb::Workflow(WorkflowFiles::Graph(graph)) => {
+                return Command::Files(files::Files::Graph(graph));
+            }
+            Verb::Workflow(WorkflowFiles::Convert(convert)) => {
+                return Command::Files(files::Files::Convert(convert));
+            }
         };
         Command::LocalRun(LocalRun {
             file,
@@ -198,6 +227,7 @@ impl Command {
         match self {
             Self::Up(_) => "warn",
             Self::LocalRun(_)
+            | Self::Files(_)
             | Self::Down { .. }
             | Self::Status { .. }
             | Self::Kubeconfig { .. } => "off",

@@ -10,7 +10,9 @@ mod elapsed;
 mod exit;
 mod failures;
 mod file;
+mod graph;
 mod lines;
+mod lint;
 mod local;
 mod paint;
 mod place;
@@ -25,6 +27,7 @@ mod up;
 use std::process::ExitCode;
 
 use args::Command;
+use args::files::Files;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
@@ -40,6 +43,9 @@ fn main() -> ExitCode {
             Command::Up(request) => up::run(request).await,
             Command::Down { dir, now } => down::run(dir, now).await.into(),
             Command::Status { dir, format } => status::run(dir, format).await.into(),
+            Command::Files(Files::Lint(request)) => lint::run(&request).into(),
+            Command::Files(Files::Graph(request)) => graph::run(&request).into(),
+            Command::Files(Files::Convert(request)) => graph::convert_file(&request).into(),
             Command::Kubeconfig { dir, path } => status::kubeconfig(dir, path).into(),
         }
     });

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Container;
+use kruntimes_core::nearest::{listed, meant};
 use kruntimes_workflow::graph::is_label;
+use kruntimes_workflow::yaml::{Finding, Source};
 use serde_json::Value;
 
 use super::document::Document;
-use super::finding::Finding;
-use super::nearest::{listed, meant};
-use super::source::Source;
 use super::{Known, Manifest, inputs, jobs, rules};
 use crate::node::{LOCAL_SERVERS, local_server};
 

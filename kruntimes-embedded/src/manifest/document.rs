@@ -2,14 +2,12 @@
 
 use kruntimes_core::api::API_VERSION;
 use kruntimes_core::crd::KINDS;
+use kruntimes_core::nearest::meant;
+use kruntimes_workflow::yaml::{Content, Finding, Node, Place, Source};
 use serde_json::Value;
 
-use super::finding::Finding;
-use super::nearest::meant;
-use super::node::{Content, Node};
 use super::schema::{Definition, definition};
 use super::shape::Shaper;
-use super::source::{Place, Source};
 
 /// What a file may hold, as a refusal says it.
 const ACCEPTED: &str = "a document is a kruntimes manifest: `apiVersion: kruntimes.io/v1alpha1`, then `kind: \

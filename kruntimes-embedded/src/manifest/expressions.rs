@@ -1,7 +1,6 @@
 //! Expressions in texts: their place in the file and the name that was probably meant.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use kruntimes_core::api::{Input, Job};
 use kruntimes_workflow::expr::{Body, ErrorKind, Segment, Target, segments};
@@ -10,44 +9,11 @@ use kruntimes_workflow::lint;
 use kruntimes_workflow::location::Location;
 
 use super::document::Document;
-use super::finding::{Finding, Severity};
 use super::jobs::{path, place};
-use super::nearest::{meant, nearest};
-use super::node::Node;
-use super::source::{Place, Source};
-
-const OPEN: &str = "${{";
-
-/// Returns the bytes of the expression that begins at `offset` of the text of a node.
-///
-/// The text of a quoted or a block scalar is not what stands in the file, but
-/// its expressions stand there in the same order.
-pub(super) fn span(source: &Source, node: &Node, offset: usize) -> Option<Range<usize>> {
-    let text = node.text()?;
-    let before = text.get(..offset)?.matches(OPEN).count();
-    let raw = source.slice(&node.span);
-    let (at, _) = raw.match_indices(OPEN).nth(before)?;
-    let written = expression(text, offset).map_or(OPEN, |(source, _)| source);
-    let written = if raw[at..].starts_with(written) {
-        written
-    } else {
-        OPEN
-    };
-    let start = node.span.start + at;
-    Some(start..start + written.len())
-}
-
-/// Returns source and body of the expression that begins at `offset`.
-fn expression(text: &str, offset: usize) -> Option<(&str, &str)> {
-    segments(text).find_map(|segment| match segment {
-        Ok(Segment::Expression {
-            offset: at,
-            source,
-            body,
-        }) if at == offset => Some((source, body)),
-        Ok(Segment::Expression { .. } | Segment::Text(_)) | Err(_) => None,
-    })
-}
+use kruntimes_core::nearest::{meant, nearest};
+use kruntimes_workflow::yaml::{
+    Finding, Node, Place, Severity, Source, expression_at, expression_span,
+};
 
 /// Turns findings of the engine into findings about the file.
 pub(super) struct Judge<'a> {
@@ -86,7 +52,7 @@ impl Judge<'_> {
         };
         let path = path(self.document, location);
         let text = self.document.node.locate(&path).node.text();
-        let Some((_, body)) = text.and_then(|text| expression(text, offset)) else {
+        let Some((_, body)) = text.and_then(|text| expression_at(text, offset)) else {
             return ("K030", None);
         };
         match Body::parse(body) {
@@ -217,7 +183,8 @@ impl Judge<'_> {
             let place = Place {
                 document: self.document.index,
                 path: path.to_owned(),
-                span: span(self.source, located.node, offset).unwrap_or_else(|| located.span()),
+                span: expression_span(self.source, located.node, offset)
+                    .unwrap_or_else(|| located.span()),
             };
             findings.push(self.source.error("K035", said, place).maybe_help(help));
         }

@@ -7,10 +7,8 @@ use kruntimes_workflow::bind::BindError;
 
 use super::Manifest;
 use super::document::Document;
-use super::finding::Finding;
-use super::nearest::meant;
-use super::node::Node;
-use super::source::Place;
+use kruntimes_core::nearest::meant;
+use kruntimes_workflow::yaml::{Finding, Node, Place};
 
 /// What a file asks to run.
 pub(super) enum Chosen<'a> {

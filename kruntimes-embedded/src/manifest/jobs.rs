@@ -6,16 +6,15 @@
 use std::collections::BTreeMap;
 
 use kruntimes_core::api::{ActionSpec, Input, Job, Output, Step, WorkflowRunSpec, WorkflowSpec};
+use kruntimes_core::nearest::meant;
 use kruntimes_workflow::graph::{self, Invalid, Problem};
 use kruntimes_workflow::lint;
 use kruntimes_workflow::location::Location;
+use kruntimes_workflow::yaml::{self, Finding, Place, Severity, Source};
 use serde_json::Value;
 
 use super::document::Document;
 use super::expressions::Judge;
-use super::finding::{Finding, Severity};
-use super::nearest::meant;
-use super::source::{Place, Source};
 
 /// Judges the jobs of one object; `judged` holds what is already reported.
 pub(super) fn check(source: &Source, document: &Document, judged: &[Finding]) -> Vec<Finding> {
@@ -258,40 +257,7 @@ pub(super) fn code(problem: &Problem) -> &'static str {
 
 /// Translates a place of the engine into a path of the object.
 pub(super) fn path(document: &Document, location: &Location) -> String {
-    let mut path = match &location.job {
-        Some(job) => format!("spec.jobs.{job}"),
-        None => "spec".to_owned(),
-    };
-    if let Some(step) = &location.step {
-        let steps = document.node.locate(&format!("{path}.steps"));
-        let named = |name: &str| {
-            let elements = steps.node.elements().iter();
-            // Of two equal names the later one is the mistake.
-            elements
-                .rev()
-                .position(|one| one.at(&["name"]).and_then(|n| n.text()) == Some(name))
-        };
-        let count = steps.node.elements().len();
-        let index = named(step).map_or(0, |from_end| count - 1 - from_end);
-        path = format!("{path}.steps[{index}]");
-    }
-    let Some(field) = &location.field else {
-        return path;
-    };
-    let inside = |open: &str, close: &str| field.strip_prefix(open)?.strip_suffix(close);
-    let member = if let Some(index) = inside("arg[", "]") {
-        format!("args[{index}]")
-    } else if let Some(name) = inside("env[", "]") {
-        format!("env.{name}")
-    } else if let Some(name) = inside("input \"", "\"") {
-        format!("with.{name}")
-    } else if let Some(name) = inside("output \"", "\"") {
-        let value = if location.job.is_some() { "" } else { ".value" };
-        format!("outputs.{name}{value}")
-    } else {
-        field.clone()
-    };
-    format!("{path}.{member}")
+    yaml::path(&document.node, location)
 }
 
 /// The place of a location, down to the expression its offset points at.
@@ -301,7 +267,7 @@ pub(super) fn place(source: &Source, document: &Document, location: &Location) -
     let node = document.node.locate(&path).node;
     let span = location
         .offset
-        .and_then(|offset| super::expressions::span(source, node, offset));
+        .and_then(|offset| yaml::expression_span(source, node, offset));
     if let Some(span) = span {
         place.span = span;
     }

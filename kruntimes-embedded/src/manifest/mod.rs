@@ -12,24 +12,24 @@
 //! one, a name that stands twice is an error.
 
 mod check;
-mod compose;
 mod document;
 mod expressions;
-mod finding;
 mod inputs;
 mod jobs;
-mod nearest;
-mod node;
+mod references;
 mod rules;
 mod schema;
 mod shape;
-mod source;
 mod submission;
 
+use std::collections::BTreeMap;
+
 use document::Document;
-pub use finding::{Finding, Severity, has_errors};
 pub use inputs::{InputSyntax, parse_input};
-use source::Source;
+use kruntimes_core::api::Job;
+pub use kruntimes_workflow::yaml::{Finding, Severity, has_errors};
+use kruntimes_workflow::yaml::{Source, compose};
+pub use references::references;
 
 /// A manifest file that could be parsed.
 pub struct Manifest {
@@ -61,7 +61,7 @@ pub struct Known {
 /// [`Manifest::check`].
 pub fn read(name: &str, text: &str) -> Result<Manifest, Vec<Finding>> {
     let source = Source::new(name, text);
-    let composed = compose::compose(&source);
+    let composed = compose(&source);
     let mut findings = composed.findings;
     if composed.broken {
         return Err(findings);
@@ -99,6 +99,18 @@ impl Manifest {
     /// Returns everything that is wrong with the file, in reading order.
     pub fn check(&self, known: &Known) -> Vec<Finding> {
         check::check(self, known)
+    }
+
+    /// Returns kind, name and jobs of every Workflow and WorkflowRun that can be read.
+    pub fn graphs(&self) -> impl Iterator<Item = (&'static str, &str, BTreeMap<String, Job>)> {
+        let documents = self.documents.iter();
+        documents
+            .filter(|document| matches!(document.kind(), "Workflow" | "WorkflowRun"))
+            .filter_map(|document| {
+                let jobs = document.value["spec"]["jobs"].clone();
+                let jobs = serde_json::from_value(jobs).ok()?;
+                Some((document.kind(), document.name().unwrap_or_default(), jobs))
+            })
     }
 
     /// Builds the objects to submit, a Workflow rendered into an inline WorkflowRun.

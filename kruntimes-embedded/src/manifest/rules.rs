@@ -1,14 +1,13 @@
 //! The schema and CEL rules of the server, and what the server says about names.
 
 use kruntimes_apiserver::schema::{FieldError, FieldErrorKind};
+use kruntimes_core::nearest::meant;
 use kruntimes_workflow::graph::is_definition_name;
+use kruntimes_workflow::yaml::{Finding, Segment, Severity, Source};
 use serde_json::Value;
 
 use super::document::Document;
-use super::finding::{Finding, Severity};
-use super::nearest::meant;
 use super::schema::EXPORTED;
-use super::source::Source;
 use crate::NAMESPACE;
 
 /// How the schema says that rules were not evaluated; the errors themselves say enough.
@@ -60,7 +59,7 @@ fn unknown_fields(source: &Source, document: &Document) -> Vec<Finding> {
     let definition = document.definition;
     let mut value = document.value.clone();
     let mut paths = definition.compiled().prune(&mut value);
-    let known = definition.members_at(&[super::node::Segment::Field("metadata".to_owned())]);
+    let known = definition.members_at(&[Segment::Field("metadata".to_owned())]);
     let written = document.value["metadata"].as_object();
     for (name, _) in written.into_iter().flatten() {
         if !known.contains(&name.as_str()) {

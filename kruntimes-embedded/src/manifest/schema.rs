@@ -1,5 +1,6 @@
 //! The schemas of the kinds: the ones the server uses, compiled when first needed.
 
+use kruntimes_workflow::yaml::Segment;
 use std::sync::OnceLock;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
@@ -8,8 +9,6 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kruntimes_apiserver::schema::KindSchema;
 use kruntimes_core::api::VERSION;
 use kruntimes_core::crd;
-
-use super::node::Segment;
 
 /// One kind and its schema.
 pub(super) struct Definition {

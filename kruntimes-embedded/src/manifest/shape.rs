@@ -5,12 +5,10 @@
 //! such as an empty value, is reported with what to write instead.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
+use kruntimes_workflow::yaml::{Content, Finding, Node, Place, Segment, Source};
 use serde_json::{Map, Number, Value};
 
-use super::finding::Finding;
-use super::node::{Content, Node, Segment};
 use super::schema::inner;
-use super::source::{Place, Source};
 
 /// Converts one document.
 pub(super) struct Shaper<'a> {
@@ -211,9 +209,9 @@ fn untyped(text: &str, node: &Node) -> Value {
 mod tests {
     use serde_json::json;
 
-    use super::super::compose::compose;
     use super::super::schema::{Definition, definition};
     use super::*;
+    use kruntimes_workflow::yaml::compose;
 
     fn shaped(text: &str) -> (Value, Vec<String>) {
         let source = Source::new("f", text);

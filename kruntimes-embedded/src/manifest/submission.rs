@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use kruntimes_core::api::{API_VERSION, WorkflowSpec};
 use kruntimes_core::names;
 use kruntimes_workflow::bind::render_workflow;
+use kruntimes_workflow::yaml::{Finding, has_errors};
 use serde_json::{Value, json};
 
 use super::document::Document;
-use super::finding::{Finding, has_errors};
 use super::inputs::{Chosen, chosen, values};
 use super::{Known, Manifest};
 use crate::{NAMESPACE, Submission};

@@ -1,4 +1,4 @@
-//! The text of a manifest file and the places in it.
+//! The text of a file and the places in it.
 
 use std::ops::Range;
 
@@ -6,22 +6,28 @@ use super::finding::{Finding, Severity};
 
 /// Knows where the lines of a text begin.
 #[derive(Clone, Debug)]
-pub(super) struct Source {
-    pub(super) name: String,
-    pub(super) text: String,
+pub struct Source {
+    /// Name of the file, for messages.
+    pub name: String,
+    /// Its whole text.
+    pub text: String,
     lines: Vec<usize>,
 }
 
 /// What a finding is about: a document, a path in its object, a range of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) document: usize,
-    pub(super) path: String,
-    pub(super) span: Range<usize>,
+pub struct Place {
+    /// Index of the document in the file, counted from zero.
+    pub document: usize,
+    /// Path in the object; empty for the whole document.
+    pub path: String,
+    /// Bytes of the file.
+    pub span: Range<usize>,
 }
 
 impl Source {
-    pub(super) fn new(name: &str, text: &str) -> Self {
+    /// Takes the text of a file; nothing is read.
+    pub fn new(name: &str, text: &str) -> Self {
         let starts = text.match_indices('\n').map(|(at, _)| at + 1);
         Self {
             name: name.to_owned(),
@@ -31,7 +37,7 @@ impl Source {
     }
 
     /// Returns line and column of a byte, both counted from one; columns count characters.
-    pub(super) fn position(&self, byte: usize) -> (usize, usize) {
+    pub fn position(&self, byte: usize) -> (usize, usize) {
         let byte = self.text.floor_char_boundary(byte);
         let line = self.lines.partition_point(|&start| start <= byte);
         let start = self.lines[line - 1];
@@ -39,21 +45,22 @@ impl Source {
     }
 
     /// Returns the part of the text, cut to what exists.
-    pub(super) fn slice(&self, span: &Range<usize>) -> &str {
+    pub fn slice(&self, span: &Range<usize>) -> &str {
         let start = self.text.floor_char_boundary(span.start);
         let end = self.text.floor_char_boundary(span.end.max(span.start));
         &self.text[start..end]
     }
 
     /// Returns a line without its end; lines are counted from one.
-    pub(super) fn line(&self, line: usize) -> &str {
+    pub fn line(&self, line: usize) -> &str {
         self.text
             .lines()
             .nth(line.saturating_sub(1))
             .unwrap_or_default()
     }
 
-    pub(super) fn finding(
+    /// Makes a finding, with line and column of its place.
+    pub fn finding(
         &self,
         severity: Severity,
         code: &'static str,
@@ -79,12 +86,8 @@ impl Source {
         }
     }
 
-    pub(super) fn error(
-        &self,
-        code: &'static str,
-        message: impl Into<String>,
-        place: Place,
-    ) -> Finding {
+    /// Makes a finding that makes the file unusable.
+    pub fn error(&self, code: &'static str, message: impl Into<String>, place: Place) -> Finding {
         self.finding(Severity::Error, code, message, place)
     }
 }

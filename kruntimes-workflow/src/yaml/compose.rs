@@ -2,6 +2,10 @@
 //!
 //! Names are texts, names of one mapping are unique, anchors may be used within
 //! a budget, tags other than `!!str` and merge keys are refused.
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "events of the parser that begin no node are passed over, also those of later versions"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -16,12 +20,14 @@ use super::source::{Place, Source};
 const ALIAS_BUDGET: usize = 10_000;
 
 /// The documents of a file and what is wrong with their YAML.
-pub(super) struct Composed {
+#[derive(Clone, Debug)]
+pub struct Composed {
     /// Documents that hold something, with their index in the file.
-    pub(super) documents: Vec<(usize, Node)>,
-    pub(super) findings: Vec<Finding>,
+    pub documents: Vec<(usize, Node)>,
+    /// What was wrong on the way.
+    pub findings: Vec<Finding>,
     /// Whether the parser gave up before the end of the file.
-    pub(super) broken: bool,
+    pub broken: bool,
 }
 
 /// Why composing stops: a finding was recorded.
@@ -36,7 +42,8 @@ struct Composer<'a> {
     findings: Vec<Finding>,
 }
 
-pub(super) fn compose(source: &Source) -> Composed {
+/// Reads every document of a file; nothing but YAML itself is judged.
+pub fn compose(source: &Source) -> Composed {
     let mut composer = Composer {
         source,
         parser: Parser::new_from_str(&source.text),

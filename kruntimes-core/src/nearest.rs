@@ -3,10 +3,7 @@
 /// Returns the candidate nearest to `name`, if one is near enough to be meant.
 ///
 /// Case, `-` and `_` count for nothing. Of equally near candidates the first wins.
-pub(super) fn nearest<'a>(
-    name: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = folded(name);
     let limit = (wanted.len().max(3) / 3).min(3);
     candidates
@@ -19,10 +16,7 @@ pub(super) fn nearest<'a>(
 }
 
 /// Says which name was probably meant, else which names there are.
-pub(super) fn meant<'a>(
-    name: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<String> {
+pub fn meant<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let candidates: Vec<&str> = candidates.into_iter().collect();
     if let Some(found) = nearest(name, candidates.iter().copied()) {
         return Some(format!("did you mean `{found}`?"));
@@ -31,7 +25,7 @@ pub(super) fn meant<'a>(
 }
 
 /// Lists names, cut where the list gets too long to read.
-pub(super) fn listed(names: &[&str]) -> Option<String> {
+pub fn listed(names: &[&str]) -> Option<String> {
     const SHOWN: usize = 12;
     if names.is_empty() {
         return None;

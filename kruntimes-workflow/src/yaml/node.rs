@@ -3,17 +3,24 @@
 use std::ops::Range;
 
 /// One node.
-#[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) span: Range<usize>,
-    pub(super) content: Content,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Bytes of the file.
+    pub span: Range<usize>,
+    /// What stands there.
+    pub content: Content,
 }
 
 /// What a node holds.
-#[derive(Clone, Debug)]
-pub(super) enum Content {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
     /// A text; `plain` when nothing quotes it, so that it may stand for another type.
-    Scalar { text: String, plain: bool },
+    Scalar {
+        /// The text, unescaped.
+        text: String,
+        /// Whether it is unquoted.
+        plain: bool,
+    },
     /// Elements.
     Sequence(Vec<Node>),
     /// Members in the order of the file, names unique.
@@ -21,52 +28,62 @@ pub(super) enum Content {
 }
 
 /// The name of a member.
-#[derive(Clone, Debug)]
-pub(super) struct Key {
-    pub(super) text: String,
-    pub(super) span: Range<usize>,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// The name itself.
+    pub text: String,
+    /// Bytes of the file.
+    pub span: Range<usize>,
 }
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Segment {
+pub enum Segment {
+    /// A member of a mapping.
     Field(String),
+    /// An element of a list, counted from zero.
     Index(usize),
 }
 
 /// The deepest node on a path.
 #[derive(Clone, Debug)]
-pub(super) struct Located<'a> {
-    pub(super) node: &'a Node,
-    pub(super) key: Option<&'a Key>,
+pub struct Located<'a> {
+    /// The node.
+    pub node: &'a Node,
+    /// The name in front of it.
+    pub key: Option<&'a Key>,
     /// Steps that were found.
-    pub(super) found: Vec<Segment>,
+    pub found: Vec<Segment>,
     /// The part of the path that is not in the file.
-    pub(super) rest: String,
+    pub rest: String,
 }
 
 impl Node {
-    pub(super) fn members(&self) -> &[(Key, Node)] {
+    /// Returns the members of a mapping, nothing for anything else.
+    pub fn members(&self) -> &[(Key, Node)] {
         match &self.content {
             Content::Mapping(members) => members,
             Content::Scalar { .. } | Content::Sequence(_) => &[],
         }
     }
 
-    pub(super) fn elements(&self) -> &[Node] {
+    /// Returns the elements of a list, nothing for anything else.
+    pub fn elements(&self) -> &[Node] {
         match &self.content {
             Content::Sequence(elements) => elements,
             Content::Scalar { .. } | Content::Mapping(_) => &[],
         }
     }
 
-    pub(super) fn member(&self, name: &str) -> Option<(&Key, &Node)> {
+    /// Returns one member with its name as written.
+    pub fn member(&self, name: &str) -> Option<(&Key, &Node)> {
         let mut members = self.members().iter();
         let found = members.find(|(key, _)| key.text == name);
         found.map(|(key, node)| (key, node))
     }
 
-    pub(super) fn text(&self) -> Option<&str> {
+    /// Returns the text of a scalar.
+    pub fn text(&self) -> Option<&str> {
         match &self.content {
             Content::Scalar { text, .. } => Some(text),
             Content::Sequence(_) | Content::Mapping(_) => None,
@@ -74,7 +91,7 @@ impl Node {
     }
 
     /// Tells whether the node is an unquoted text that YAML reads as no value.
-    pub(super) fn is_null(&self) -> bool {
+    pub fn is_null(&self) -> bool {
         matches!(
             &self.content,
             Content::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL")
@@ -82,7 +99,7 @@ impl Node {
     }
 
     /// Follows a chain of member names.
-    pub(super) fn at(&self, names: &[&str]) -> Option<&Node> {
+    pub fn at(&self, names: &[&str]) -> Option<&Node> {
         let mut node = self;
         for name in names {
             node = node.member(name)?.1;
@@ -93,7 +110,7 @@ impl Node {
     /// Follows a path such as `spec.jobs[build].steps[0].name` as far as it exists.
     ///
     /// Member names may contain dots; the longest name that fits wins.
-    pub(super) fn locate(&self, path: &str) -> Located<'_> {
+    pub fn locate(&self, path: &str) -> Located<'_> {
         let mut located = Located {
             node: self,
             key: None,
@@ -148,7 +165,7 @@ fn step<'a>(from: &Located<'a>) -> Option<Located<'a>> {
 
 impl Located<'_> {
     /// The range to show for the node: the text itself, else the name in front of it.
-    pub(super) fn span(&self) -> Range<usize> {
+    pub fn span(&self) -> Range<usize> {
         let is_text = self.node.text().is_some() && !self.node.span.is_empty();
         let single_line = self.rest.is_empty() && is_text;
         match self.key {
@@ -159,7 +176,7 @@ impl Located<'_> {
     }
 
     /// The range of the name of the node, else of the first thing in it.
-    pub(super) fn key_span(&self) -> Range<usize> {
+    pub fn key_span(&self) -> Range<usize> {
         self.key.map_or_else(|| self.head(), |key| key.span.clone())
     }
 

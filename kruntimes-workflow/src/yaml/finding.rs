@@ -1,4 +1,4 @@
-//! What is wrong with a manifest file, and where.
+//! What is wrong with a file, and where.
 
 use std::ops::Range;
 
@@ -49,13 +49,13 @@ impl Severity {
 
 impl Finding {
     /// Adds what to write instead.
-    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
+    pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
     /// Adds what to write instead, if anything is known.
-    pub(super) fn maybe_help(mut self, help: Option<String>) -> Self {
+    pub fn maybe_help(mut self, help: Option<String>) -> Self {
         if help.is_some() {
             self.help = help;
         }
