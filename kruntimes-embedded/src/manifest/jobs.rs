@@ -147,20 +147,13 @@ impl<'a> Graph<'a> {
         };
         let needs = match invalid.problem {
             Problem::Cycle(_) => Vec::new(),
-            _ => std::mem::take(&mut found.needs),
-        };
-        let replaced = Job {
-            outputs: std::mem::take(&mut found.outputs),
-            ..sound(needs)
+            _ => found.needs.clone(),
         };
         // The outputs stay declared, but what they say is not judged in a job whose steps are unknown.
+        let outputs = found.outputs.keys();
         let replaced = Job {
-            outputs: replaced
-                .outputs
-                .into_keys()
-                .map(|name| (name, String::new()))
-                .collect(),
-            ..replaced
+            outputs: outputs.map(|name| (name.clone(), String::new())).collect(),
+            ..sound(needs)
         };
         let changed = *found != replaced;
         *found = replaced;

@@ -309,3 +309,16 @@ fn findings_always_point_into_the_text() {
         }
     }
 }
+
+/// A job that stays wrong whatever is done about its body ends the search instead of repeating it.
+#[test]
+fn c_66_a_problem_that_no_replacement_cures_is_reported_once() {
+    let text = format!(
+        "{HEAD}  jobs:\n    -a:\n      runs-on: bash\n      needs: [b]\n      outputs: {{o: v}}\n      steps: [{{name: s, run: x}}]\n    \
+         b: {{runs-on: bash, steps: [{{name: s, run: x}}]}}\n"
+    );
+    let found = read("f.yaml", &text).unwrap().check(&known());
+    let said = "job \"-a\": name \"-a\" is not a valid name";
+    let told = found.iter().filter(|one| one.message == said).count();
+    assert_eq!(told, 1, "{found:?}");
+}
