@@ -62,7 +62,7 @@ impl Graph {
     /// Fails when the jobs are invalid: a cycle has no layers.
     pub fn new(jobs: &BTreeMap<String, Job>) -> Result<Self, Invalid> {
         graph::validate(jobs)?;
-        let layers = layers(jobs);
+        let layers = graph::layers(jobs)?;
         let node = |(name, job): (&String, &Job)| JobNode {
             name: name.clone(),
             needs: graph::needs(job),
@@ -94,40 +94,6 @@ impl Graph {
     pub fn jobs(&self) -> &[JobNode] {
         &self.jobs
     }
-}
-
-/// Longest ways from the roots. Jobs without open predecessors are taken one after the other.
-fn layers(jobs: &BTreeMap<String, Job>) -> BTreeMap<&str, usize> {
-    let mut layers: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut dependents: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    let mut open: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut ready = Vec::new();
-    for (name, job) in jobs {
-        let needs = graph::needs(job);
-        for need in &needs {
-            if let Some((need, _)) = jobs.get_key_value(need) {
-                dependents.entry(need).or_default().push(name);
-            }
-        }
-        if needs.is_empty() {
-            ready.push(name.as_str());
-        }
-        open.insert(name, needs.len());
-        layers.insert(name, 0);
-    }
-    while let Some(name) = ready.pop() {
-        let next = layers[name] + 1;
-        for dependent in dependents.get(name).into_iter().flatten() {
-            let layer = layers.entry(dependent).or_default();
-            *layer = next.max(*layer);
-            let left = open.entry(dependent).or_default();
-            *left = left.saturating_sub(1);
-            if *left == 0 {
-                ready.push(dependent);
-            }
-        }
-    }
-    layers
 }
 
 impl JobNode {

@@ -7,6 +7,7 @@
 mod artifact;
 mod calls;
 mod cycle;
+mod layers;
 mod problem;
 mod rules;
 mod shape;
@@ -19,6 +20,7 @@ use kruntimes_core::api::Job;
 
 pub use artifact::{ArtifactSource, artifact_edges, destination, imports};
 pub use calls::{CALLED_WORKFLOWS_MAX, CallError, callees, calls};
+pub use layers::layers;
 pub use problem::{Invalid, Problem, Subject};
 pub use rules::{is_definition_name, is_input_name, is_label, is_output_name};
 pub use shape::{action, inputs, outputs};
