@@ -193,5 +193,5 @@ async fn w_154_w_155_c_66_linter_api_and_engine_agree_about_500_definitions() {
             good += 1;
         }
     }
-    assert!(good > 100 && bad > 100, "{good} good, {bad} bad");
+    assert!(good > 50 && bad > 50, "{good} good, {bad} bad");
 }
