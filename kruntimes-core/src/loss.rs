@@ -234,16 +234,13 @@ pub fn calculate(seen: &Seen<'_>) -> Verdict {
 /// Tells whether nothing of the Run can run on the Pod any more, or when to look again.
 fn fence(seen: &Seen<'_>, loss: Loss) -> Result<(), Duration> {
     match loss {
-        Loss::Gone | Loss::Replaced => Ok(()),
         // A task has the window of its daemon, a registration as long as callers are led to it.
         Loss::Terminating { age, .. } if is_task(seen) && age < DRAIN_WINDOW => {
             Err(less(DRAIN_WINDOW, age))
         }
-        Loss::Terminating { .. } if is_task(seen) => Ok(()),
-        Loss::Terminating { serving: false, .. } => Ok(()),
-        Loss::Terminating { serving: true, .. } | Loss::NotReady { .. } | Loss::Silent { .. } => {
-            Err(seen.threshold)
-        }
+        Loss::Terminating { serving: true, .. } if !is_task(seen) => Err(seen.threshold),
+        Loss::Gone | Loss::Replaced | Loss::Terminating { .. } => Ok(()),
+        Loss::NotReady { .. } | Loss::Silent { .. } => Err(seen.threshold),
     }
 }
 

@@ -52,6 +52,10 @@ pub struct Candidate {
 }
 
 /// Everything one turn looks at.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four facts that have nothing to do with each other"
+)]
 #[derive(Clone, Debug)]
 pub struct State<'a> {
     /// Namespace of the workspace.

@@ -64,12 +64,14 @@ impl<T: Ord + Clone> State<T> {
         true
     }
 
-    fn add_at(&mut self, key: T, at: Instant) {
+    /// Returns whether the key was not due by then anyway.
+    fn add_at(&mut self, key: T, at: Instant) -> bool {
         if self.due.get(&key).is_some_and(|due| *due <= at) {
-            return;
+            return false;
         }
         self.due.insert(key.clone(), at);
         self.delayed.push(Reverse((at, key)));
+        true
     }
 
     /// Moves keys that are due to the ready list.
@@ -165,8 +167,10 @@ impl<T: Ord + Clone> WorkQueue<T> {
         if delay.is_zero() {
             return self.add(key);
         }
-        self.state().add_at(key, Instant::now() + delay);
-        self.shared.changed.notify_one();
+        let added = self.state().add_at(key, Instant::now() + delay);
+        if added {
+            self.shared.changed.notify_one();
+        }
     }
 
     /// Adds a key after its growing wait, counting one more error (S-20).

@@ -55,6 +55,18 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 8, value_name = "COUNT", value_parser = workers)]
     workflow_workers: usize,
 
+    /// Image of the sidecar where a Runtime names none
+    #[arg(long, value_name = "IMAGE")]
+    default_daemon_image: Option<String>,
+
+    /// ServiceAccount of Runtime Pods whose template names none
+    #[arg(long, value_name = "NAME")]
+    runtimed_service_account_name: Option<String>,
+
+    /// Namespace of the gateway; nobody else from outside of a Runtime reaches its Pods
+    #[arg(long, value_name = "NAME")]
+    gateway_namespace: Option<String>,
+
     /// Workspaces, lost Runs and expired Runs reconciled at once, each
     #[arg(long, default_value_t = 4, value_name = "COUNT", value_parser = workers)]
     pool_workers: usize,
@@ -123,11 +135,18 @@ impl Args {
     }
 
     pub(crate) fn into_config(self) -> Configs {
+        let defaults = runtime::Defaults::default();
         Configs {
             runtime: runtime::Config {
                 namespace: self.namespace.clone(),
                 workers: self.runtime_workers,
-                ..runtime::Config::default()
+                defaults: runtime::Defaults {
+                    daemon_image: self.default_daemon_image.unwrap_or(defaults.daemon_image),
+                    service_account: self
+                        .runtimed_service_account_name
+                        .unwrap_or(defaults.service_account),
+                    gateway_namespace: self.gateway_namespace,
+                },
             },
             definitions: definitions::Config {
                 namespace: self.namespace.clone(),
@@ -209,7 +228,8 @@ mod tests {
     #[test]
     fn flags_become_the_configuration() {
         let line = "controller --namespace ci --runtime-workers 2 --workflow-workers 3 \
-                    --stale-threshold 1m --pool-workers 5";
+                    --stale-threshold 1m --pool-workers 5 --default-daemon-image daemon:1 \
+                    --runtimed-service-account-name runner --gateway-namespace edge";
         let configs = Args::parse_from(line.split(' ')).into_config();
         for namespace in [
             &configs.runtime.namespace,
@@ -220,6 +240,10 @@ mod tests {
             assert_eq!(namespace.as_deref(), Some("ci"));
         }
         assert_eq!((configs.runtime.workers, configs.workflow.workers), (2, 3));
+        let defaults = &configs.runtime.defaults;
+        assert_eq!(defaults.daemon_image, "daemon:1");
+        assert_eq!(defaults.service_account, "runner");
+        assert_eq!(defaults.gateway_namespace.as_deref(), Some("edge"));
         assert_eq!(configs.pool.workers, 5);
         assert_eq!(configs.pool.stale_threshold, Duration::from_secs(60));
     }

@@ -93,10 +93,10 @@ fn written(verdict: &Verdict) -> Option<(Fate, RunPhase, &'static str)> {
 }
 
 fn status_of(verdict: Verdict) -> RunStatus {
-    match verdict {
-        Verdict::Write(write) => write.status,
-        other => panic!("nothing is written: {other:?}"),
-    }
+    let Verdict::Write(write) = verdict else {
+        panic!("nothing is written: {verdict:?}");
+    };
+    write.status
 }
 
 fn task(attempts: i32) -> RunSpec {

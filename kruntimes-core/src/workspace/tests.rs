@@ -16,6 +16,10 @@ fn candidate(name: &str) -> Candidate {
 }
 
 /// A workspace and its surroundings, which a test edits.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the facts of a state, to be edited one by one"
+)]
 #[derive(Clone)]
 struct World {
     spec: PersistentWorkspaceSpec,
@@ -158,17 +162,14 @@ fn s_104_n_253_a_bound_workspace_is_lost_with_its_pod_and_for_good() {
         world.turn();
         world
     };
-    let deleted = |world: &mut World| world.pods.clear();
-    let replaced = |world: &mut World| world.pods[0].uid = "other".into();
-    let deleting = |world: &mut World| world.deleting_pods.push("p".into());
-    let cases: [(&str, fn(&mut World)); 3] = [
-        ("BoundPodDeleted", deleted),
-        ("BoundPodReplaced", replaced),
-        ("BoundPodDeleting", deleting),
-    ];
-    for (reason, happens) in cases {
+    let happen = |world: &mut World, reason: &str| match reason {
+        "BoundPodDeleted" => world.pods.clear(),
+        "BoundPodReplaced" => world.pods[0].uid = "other".into(),
+        _ => world.deleting_pods.push("p".into()),
+    };
+    for reason in ["BoundPodDeleted", "BoundPodReplaced", "BoundPodDeleting"] {
         let mut world = bound.clone();
-        happens(&mut world);
+        happen(&mut world, reason);
         world.turn();
         assert_eq!(world.status.phase, WorkspacePhase::Lost, "{reason}");
         assert_eq!(world.fact("Bound"), ("False", reason));

@@ -189,6 +189,7 @@ impl Node {
             }
         }
         for name in plan.delete {
+            self.end_worker(&pods, &name).await;
             match api.delete(&name, &DeleteParams::default()).await {
                 Ok(_) => {}
                 Err(kube::Error::Api(status)) if status.is_not_found() => {}
@@ -242,6 +243,21 @@ impl Node {
                 .spawn(task);
             worker
         });
+    }
+
+    /// Ends a Pod before its object is deleted: one that is gone is proof that nothing of it runs.
+    async fn end_worker(&self, pods: &[Arc<Pod>], name: &str) {
+        let pod = pods.iter().find(|pod| pod.name_any() == name);
+        let Some(uid) = pod.and_then(|pod| pod.uid()) else {
+            return;
+        };
+        let worker = {
+            let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+            workers.remove(&uid)
+        };
+        if let Some(worker) = worker {
+            worker.end().cancelled().await;
+        }
     }
 
     /// Ends every Pod and waits until its processes are gone.

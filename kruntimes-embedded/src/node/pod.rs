@@ -27,6 +27,7 @@ const DAEMON_RESTART: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Worker {
     stop: CancellationToken,
+    ended: CancellationToken,
 }
 
 impl Worker {
@@ -41,13 +42,24 @@ impl Worker {
             pod: Arc::clone(pod),
             crash: Arc::new(Notify::new()),
         };
-        let stopped = stop.clone();
-        (Self { stop }, Box::pin(life.run(stopped)))
+        let (stopped, ended) = (stop.clone(), CancellationToken::new());
+        let end = ended.clone().drop_guard();
+        let task = async move {
+            life.run(stopped).await;
+            drop(end);
+        };
+        (Self { stop, ended }, Box::pin(task))
     }
 
     /// Ends the Pod: its daemon, its Runtime Server and their processes.
     pub(super) fn stop(&self) {
         self.stop.cancel();
+    }
+
+    /// Ends the Pod; the token tells when its processes are gone.
+    pub(super) fn end(self) -> CancellationToken {
+        self.stop.cancel();
+        self.ended
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! [`simulate`] runs the shipped controllers, scheduler, local node and
 //! runtimed over the in-process API service. Faults come from a seed: lost
-//! answers, conflicts, delays, stalled and cut watches, and crashes of the
-//! scheduler, the controllers and the daemons. A checker looks at every change;
-//! at a random time the faults stop, and then everything must come to its end.
+//! answers, conflicts, delays, stalled and cut watches, crashes of the
+//! scheduler, the controllers and the daemons, and templates that change and
+//! replace all Pods. A checker looks at every change; at a random time the
+//! faults stop, and then everything must come to its end.
 
 mod backend;
 mod checker;
@@ -49,6 +50,8 @@ pub struct Report {
     pub faults: u64,
     /// Components and daemons crashed.
     pub crashes: u64,
+    /// Times that all Pods were replaced.
+    pub rolls: u64,
     /// Changes looked at by the checker.
     pub changes: u64,
     /// Executions begun by the Runtime Servers.
@@ -86,6 +89,7 @@ struct World {
     node: NodeHandle,
     ledger: Arc<Ledger>,
     crashes: u64,
+    rolls: u64,
     _directory: tempfile::TempDir,
 }
 
@@ -166,6 +170,7 @@ impl World {
             node,
             ledger,
             crashes: 0,
+            rolls: 0,
             _directory: directory,
         }
     }
@@ -185,6 +190,7 @@ impl World {
             targets,
             faults: self.faults.iter().map(|fault| fault.counts().total()).sum(),
             crashes: self.crashes,
+            rolls: self.rolls,
             changes: checker.changes(),
             executions: self.ledger.total(),
         })
@@ -212,6 +218,9 @@ impl World {
             if self.dice.chance(30) {
                 self.crash_something();
             }
+            if self.dice.chance(8) {
+                self.roll().await;
+            }
             if self.dice.chance(30)
                 && let Some(cancel) = cancels.pop()
             {
@@ -232,6 +241,17 @@ impl World {
             None => self.node.crash_daemon(&pods[choice - CRASHABLE.len()]),
         };
         self.crashes += u64::from(crashed);
+    }
+
+    /// Changes the template of the pool, which replaces every Pod.
+    async fn roll(&mut self) {
+        self.rolls += 1;
+        let labels = serde_json::json!({"revision": self.rolls.to_string()});
+        let patch = serde_json::json!({"spec": {"template": {"metadata": {"labels": labels}}}});
+        let runtime = self.plan.runtime();
+        let name = runtime["metadata"]["name"].as_str().unwrap_or_default();
+        let written = submit::patch(&self.client, "Runtime", name, patch).await;
+        written.expect("another label is always taken");
     }
 
     async fn cancel(&self, intent: &Intent) {

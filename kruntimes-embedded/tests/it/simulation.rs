@@ -38,6 +38,7 @@ fn survives_bad_days() {
             sum.targets += report.targets;
             sum.faults += report.faults;
             sum.crashes += report.crashes;
+            sum.rolls += report.rolls;
             sum.changes += report.changes;
             sum.executions += report.executions;
         }
@@ -53,6 +54,7 @@ fn survives_bad_days() {
             sum.targets += report.targets;
             sum.faults += report.faults;
             sum.crashes += report.crashes;
+            sum.rolls += report.rolls;
             sum.changes += report.changes;
             sum.executions += report.executions;
             sum
@@ -65,7 +67,7 @@ fn survives_bad_days() {
     );
     if days.len() > 1 {
         assert!(
-            sum.faults > 0 && sum.crashes > 0,
+            sum.faults > 0 && sum.crashes > 0 && sum.rolls > 0,
             "the days were not bad: {sum:?}"
         );
     }

@@ -1,20 +1,24 @@
 //! The shell of the Runtime controller.
 
-use std::sync::Arc;
-
+use futures::stream::BoxStream;
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Service, ServiceAccount};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kruntimes_core::api::RuntimeStatus;
 use kruntimes_core::condition::{self, ConditionStatus, Fact};
 use kruntimes_core::crd::Runtime;
-use kruntimes_core::{keys, limits, message, names};
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kruntimes_core::{keys, names};
+use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::watcher;
 use kube::{Client, Resource as _, ResourceExt as _};
 use serde_json::Value;
 
+use super::children::{self, Children, DAEMON_SELECTOR};
 use super::deployment::{self, Defaults};
-use crate::cache::{Cache, Change, ObjectKey};
+use super::ensure::{Error, Refusal, ensure};
+use crate::cache::{Cache, Cached, Change, ObjectKey};
 use crate::chain;
 use crate::clock::Clock;
 use crate::patch::status_patch;
@@ -41,27 +45,20 @@ impl Default for Config {
     }
 }
 
-/// Why one reconcile did not finish. All are repeated.
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    /// Computed from an old version. No news for anybody, it is only repeated (S-107, N-13).
-    #[error("the object has changed meanwhile")]
-    Stale,
-    #[error("the API refused a write")]
-    Api(#[from] kube::Error),
-    #[error("an object has no JSON form")]
-    Json(#[from] serde_json::Error),
-}
-
 struct Shell {
     client: Client,
     clock: Clock,
     defaults: Defaults,
     runtimes: Cache<Runtime>,
     deployments: Cache<Deployment>,
+    services: Cache<Service>,
+    policies: Cache<NetworkPolicy>,
+    accounts: Cache<ServiceAccount>,
+    roles: Cache<Role>,
+    bindings: Cache<RoleBinding>,
 }
 
-/// Keeps the Deployments of all Runtimes, for ever. Dropping the future stops it.
+/// Keeps what all Runtimes need, for ever. Dropping the future stops it.
 pub async fn run(client: Client, config: Config, clock: Clock) {
     let queue = WorkQueue::new();
     let shell = Shell {
@@ -70,24 +67,37 @@ pub async fn run(client: Client, config: Config, clock: Clock) {
         defaults: config.defaults,
         runtimes: Cache::default(),
         deployments: Cache::default(),
+        services: Cache::default(),
+        policies: Cache::default(),
+        accounts: Cache::default(),
+        roles: Cache::default(),
+        bindings: Cache::default(),
     };
     let namespace = config.namespace.as_deref();
     let runtimes = shell
         .runtimes
-        .follow(client.clone(), namespace, watcher::Config::default())
-        .filter_map(|change| async move { runtime_key(&change) });
-    let deployments = shell
-        .deployments
         .follow(client, namespace, watcher::Config::default())
-        .filter_map(|change| async move { owner_key(&change) });
-    let feed = stream::select(runtimes, deployments).for_each(|key| {
-        queue.add(key);
+        .map(|change| runtime_key(&change).into_iter().collect());
+    let owned = watcher::Config::default().labels(keys::LABEL_RUNTIME);
+    let daemons = watcher::Config::default().labels(DAEMON_SELECTOR);
+    let keys = stream::select_all([
+        runtimes.boxed(),
+        shell.owned(&shell.deployments, namespace, &owned),
+        shell.owned(&shell.services, namespace, &owned),
+        shell.owned(&shell.policies, namespace, &owned),
+        shell.shared(&shell.accounts, namespace, &daemons),
+        shell.shared(&shell.roles, namespace, &daemons),
+        shell.shared(&shell.bindings, namespace, &daemons),
+    ]);
+    let feed = keys.for_each(|keys: Vec<ObjectKey>| {
+        for key in keys {
+            queue.add(key);
+        }
         std::future::ready(())
     });
     let reconcile = |key| shell.reconcile(key);
     let work = async {
-        shell.runtimes.synced().await;
-        shell.deployments.synced().await;
+        shell.synced().await;
         queue::work(&queue, config.workers, reconcile).await;
     };
     futures::join!(feed, work);
@@ -104,18 +114,67 @@ fn runtime_key(change: &Change<Runtime>) -> Option<ObjectKey> {
     }
 }
 
-/// Finds the Runtime a Deployment belongs to (N-246).
-fn owner_key(change: &Change<Deployment>) -> Option<ObjectKey> {
+/// Finds the Runtime an object belongs to (N-246).
+fn owner_key<K: Cached>(change: &Change<K>) -> Option<ObjectKey> {
     let (Change::Applied { new: object, .. } | Change::Deleted(object)) = change else {
         return None;
     };
-    let owners = object.metadata.owner_references.as_ref()?;
+    let owners = object.meta().owner_references.as_ref()?;
     let owner = owners.iter().find(|owner| owner.controller == Some(true))?;
     (owner.kind == "Runtime")
         .then(|| ObjectKey::new(object.namespace().unwrap_or_default(), &owner.name))
 }
 
 impl Shell {
+    async fn synced(&self) {
+        self.runtimes.synced().await;
+        self.deployments.synced().await;
+        self.services.synced().await;
+        self.policies.synced().await;
+        self.accounts.synced().await;
+        self.roles.synced().await;
+        self.bindings.synced().await;
+    }
+
+    /// Follows objects that belong to one Runtime each.
+    fn owned<K: Cached>(
+        &self,
+        cache: &Cache<K>,
+        namespace: Option<&str>,
+        config: &watcher::Config,
+    ) -> BoxStream<'_, Vec<ObjectKey>> {
+        cache
+            .follow(self.client.clone(), namespace, config.clone())
+            .map(|change| owner_key(&change).into_iter().collect())
+            .boxed()
+    }
+
+    /// Follows objects that all Runtimes of a namespace may need (N-240).
+    fn shared<K: Cached>(
+        &self,
+        cache: &Cache<K>,
+        namespace: Option<&str>,
+        config: &watcher::Config,
+    ) -> BoxStream<'_, Vec<ObjectKey>> {
+        cache
+            .follow(self.client.clone(), namespace, config.clone())
+            .map(|change| match change {
+                Change::Applied { new: object, .. } | Change::Deleted(object) => {
+                    self.neighbours(&object.namespace().unwrap_or_default())
+                }
+                Change::Undecodable { .. } | Change::Synced => Vec::new(),
+            })
+            .boxed()
+    }
+
+    fn neighbours(&self, namespace: &str) -> Vec<ObjectKey> {
+        let runtimes = self.runtimes.list();
+        let keys = runtimes
+            .iter()
+            .map(|runtime| ObjectKey::of(runtime.as_ref()));
+        keys.filter(|key| key.namespace == namespace).collect()
+    }
+
     async fn reconcile(&self, key: ObjectKey) -> Outcome {
         let Some(runtime) = self.runtimes.get(&key) else {
             return Outcome::Done;
@@ -123,14 +182,14 @@ impl Shell {
         if runtime.metadata.deletion_timestamp.is_some() {
             return Outcome::Done;
         }
-        let made = self.ensure_deployment(&key, &runtime).await;
+        let made = self.ensure_all(&key, &runtime).await;
         let refused = made.as_ref().err().map(Refusal::to_fact);
         let written = self.write_status(&key, &runtime, refused.as_ref()).await;
         match (made, written) {
             // No watch of this controller tells when a foreign object goes.
             (Err(Refusal::Api(Error::Stale)), _)
             | (_, Err(Error::Stale))
-            | (Err(Refusal::Foreign(_)), Ok(())) => Outcome::Retry,
+            | (Err(Refusal::Foreign { .. }), Ok(())) => Outcome::Retry,
             (Err(Refusal::Api(error)), _) | (_, Err(error)) => {
                 tracing::warn!(runtime = %key, error = %chain(&error), "reconcile failed, it is repeated");
                 Outcome::Retry
@@ -139,50 +198,43 @@ impl Shell {
         }
     }
 
-    /// Creates or repairs the Deployment; two passes without a change write nothing (N-237).
-    async fn ensure_deployment(&self, key: &ObjectKey, runtime: &Runtime) -> Result<(), Refusal> {
+    /// Brings every derived object to its desired state; returns the first refusal, after having tried all (N-237).
+    async fn ensure_all(&self, key: &ObjectKey, runtime: &Runtime) -> Result<(), Refusal> {
         let Some(owner) = runtime.controller_owner_ref(&()) else {
             return Ok(());
         };
-        let desired = deployment::desired(
+        // What is impossible leaves everything as it is (N-236, N-243).
+        let deployment = deployment::desired(
             &key.name,
             &key.namespace,
-            owner,
+            owner.clone(),
             &runtime.spec,
             &self.defaults,
         )?;
-        let name = names::runtime_objects(&key.name);
-        let api: Api<Deployment> = Api::namespaced(self.client.clone(), &key.namespace);
-        let known = self.deployments.get(&ObjectKey::new(&key.namespace, &name));
-        let existing = if let Some(known) = known {
-            known
-        } else {
-            match api.create(&PostParams::default(), &desired).await {
-                Ok(object) => {
-                    self.deployments.written(object);
-                    return Ok(());
-                }
-                // The cache lags; what is there may be as outdated as anything found in the cache.
-                Err(kube::Error::Api(status)) if status.is_already_exists() => {
-                    Arc::new(api.get(&name).await.map_err(Error::from)?)
-                }
-                Err(error) => return Err(Error::from(error).into()),
-            }
-        };
-        if is_foreign(&existing, &key.name) {
-            return Err(Refusal::Foreign(name));
-        }
-        let want = serde_json::to_value(&desired).map_err(Error::from)?;
-        let have = serde_json::to_value(existing.as_ref()).map_err(Error::from)?;
-        let object = if deployment::covers(&have, &want) {
-            Arc::unwrap_or_clone(existing)
-        } else {
-            api.patch(&name, &PatchParams::default(), &Patch::Merge(want))
-                .await
-                .map_err(Error::from)?
-        };
-        self.deployments.written(object);
-        Ok(())
+        let Children {
+            account,
+            role,
+            binding,
+            service,
+            policy,
+        } = children::desired(
+            &key.name,
+            &key.namespace,
+            &owner,
+            &deployment::account(&deployment, &self.defaults),
+            self.defaults.gateway_namespace.as_deref(),
+        );
+        let client = &self.client;
+        // Pods cannot be made before their account is there.
+        let tried = [
+            ensure(client, &self.accounts, &account).await,
+            ensure(client, &self.roles, &role).await,
+            ensure(client, &self.bindings, &binding).await,
+            ensure(client, &self.services, &service).await,
+            ensure(client, &self.policies, &policy).await,
+            ensure(client, &self.deployments, &deployment).await,
+        ];
+        tried.into_iter().collect()
     }
 
     /// Reports the ready replicas, also while the Deployment cannot be reconciled (N-245, N-247).
@@ -226,14 +278,6 @@ impl Shell {
     }
 }
 
-/// Tells whether a Deployment belongs to something else than a Runtime of this name.
-fn is_foreign(deployment: &Deployment, runtime: &str) -> bool {
-    let owners = deployment.metadata.owner_references.iter().flatten();
-    owners
-        .filter(|owner| owner.controller == Some(true))
-        .any(|owner| owner.kind != Runtime::kind(&()) || owner.name != runtime)
-}
-
 /// Derives the status of a Runtime from what was observed (API reference, section 4.3).
 fn derive_status(
     runtime: &Runtime,
@@ -257,27 +301,4 @@ fn derive_status(
         Fact::new(keys::CONDITION_READY, holds, reason, text).observed(runtime.metadata.generation);
     condition::set(&mut status.conditions, &fact, clock.now().into());
     status
-}
-
-/// Why a Deployment was not brought to its desired state.
-#[derive(Debug, thiserror::Error)]
-enum Refusal {
-    #[error(transparent)]
-    Impossible(#[from] deployment::Error),
-    #[error("deployment {0} is controlled by another object")]
-    Foreign(String),
-    #[error(transparent)]
-    Api(#[from] Error),
-}
-
-impl Refusal {
-    /// Reason and message of the `Ready` condition.
-    fn to_fact(&self) -> (String, String) {
-        let reason = match self {
-            Self::Impossible(error) => error.reason(),
-            Self::Foreign(_) | Self::Api(_) => "ReconcileFailed",
-        };
-        let text = message::bounded(&chain(self), limits::MESSAGE_MAX_BYTES);
-        (reason.to_owned(), text)
-    }
 }

@@ -8,7 +8,6 @@ use kruntimes_core::api::RuntimeSpec;
 use kruntimes_core::message::quoted;
 use kruntimes_core::{keys, limits, names, resources};
 use kube::core::ObjectMeta;
-use serde_json::Value;
 
 use super::pod_template;
 
@@ -19,6 +18,8 @@ pub struct Defaults {
     pub daemon_image: String,
     /// ServiceAccount of the Pods when a template names none.
     pub service_account: String,
+    /// Namespace of the gateway that may reach Runtime Pods; nobody may when absent.
+    pub gateway_namespace: Option<String>,
 }
 
 impl Default for Defaults {
@@ -26,6 +27,7 @@ impl Default for Defaults {
         Self {
             daemon_image: "kruntimes-runtimed:latest".to_owned(),
             service_account: "kruntimes-runtimed".to_owned(),
+            gateway_namespace: None,
         }
     }
 }
@@ -158,30 +160,19 @@ pub(super) fn workers(spec: &RuntimeSpec) -> i64 {
         .unwrap_or(resources::DEFAULT_RUNS_CAPACITY)
 }
 
-/// Tells whether `existing` has everything `desired` asks for.
-///
-/// Members that only `existing` has were defaulted by the API server or set by
-/// others and cause no write (N-237).
-pub fn covers(existing: &Value, desired: &Value) -> bool {
-    match (existing, desired) {
-        (Value::Object(existing), Value::Object(desired)) => desired.iter().all(|(key, want)| {
-            existing
-                .get(key)
-                .is_some_and(|present| covers(present, want))
-        }),
-        (Value::Array(existing), Value::Array(desired)) => {
-            existing.len() == desired.len()
-                && existing.iter().zip(desired).all(|(e, d)| covers(e, d))
-        }
-        (existing, desired) => existing == desired,
-    }
+/// Returns the account that the Pods of a Deployment run as.
+pub(super) fn account(deployment: &Deployment, defaults: &Defaults) -> String {
+    let template = deployment.spec.as_ref().map(|spec| &spec.template);
+    template
+        .and_then(|template| template.spec.as_ref()?.service_account_name.clone())
+        .unwrap_or_else(|| defaults.service_account.clone())
 }
 
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::{Container, PodSpec};
     use kruntimes_core::api::{PodTemplate, RuntimeCapacity};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -359,22 +350,5 @@ mod tests {
                 .any(|m| m.name == "runtimed-token")
         );
         assert!(!mounts("runtime").iter().any(|m| m.name == "runtimed-token"));
-    }
-
-    #[test]
-    fn n_237_what_others_added_is_no_difference() {
-        let desired = json!({"a": {"b": 1}, "l": [{"name": "x"}]});
-        assert!(covers(
-            &json!({"a": {"b": 1, "c": 2}, "l": [{"name": "x", "d": 1}], "z": 0}),
-            &desired
-        ));
-        assert!(!covers(
-            &json!({"a": {"b": 2}, "l": [{"name": "x"}]}),
-            &desired
-        ));
-        assert!(!covers(
-            &json!({"a": {"b": 1}, "l": [{"name": "x"}, {"name": "y"}]}),
-            &desired
-        ));
     }
 }

@@ -1,11 +1,14 @@
-//! The Runtime controller: keeps the Deployment of each Runtime and reports its ready replicas.
+//! The Runtime controller: keeps the objects of each Runtime and reports its ready replicas.
 //!
-//! What the Deployment looks like is decided by [`deployment::desired`], a pure
-//! function; the shell in `controller` loads, compares and writes. Service,
-//! NetworkPolicy and the daemon's RBAC objects are not made yet.
+//! What the objects look like is decided by [`deployment::desired`] and
+//! [`children::desired`], pure functions; the shell in `controller` loads,
+//! compares and writes.
 
+pub mod children;
 mod controller;
 pub mod deployment;
+pub mod drift;
+mod ensure;
 mod pod_template;
 
 pub use controller::{Config, run};

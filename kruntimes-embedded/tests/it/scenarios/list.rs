@@ -14,6 +14,9 @@ macro_rules! every_scenario {
             restarted_controllers_go_on_where_they_were,
             two_schedulers_place_every_run_once,
             runs_go_with_their_workflow_run,
+            a_run_moves_to_the_pod_that_replaces_its_own,
+            a_workspace_is_bound_to_a_pod_and_lost_with_it,
+            derived_objects_are_written_once,
         }
     };
 }

@@ -6,12 +6,13 @@
 mod endings;
 mod graphs;
 mod list;
+mod pods;
 mod restarts;
 mod world;
 
 pub(crate) use list::every_scenario;
 pub(crate) use world::World;
-pub(crate) use {endings::*, graphs::*, restarts::*};
+pub(crate) use {endings::*, graphs::*, pods::*, restarts::*};
 
 use kruntimes_apiserver::{ApiServer, Builder};
 

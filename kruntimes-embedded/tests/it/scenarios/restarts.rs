@@ -27,7 +27,7 @@ pub(crate) async fn restarted_controllers_go_on_where_they_were(world: &World) {
     });
     world.submit("patient", jobs).await;
     assert_eq!(heard(&started).await, "here\n");
-    for part in ["workflow", "scheduler", "runtime", "definitions"] {
+    for part in ["workflow", "scheduler", "runtime", "definitions", "pool"] {
         world.crash(part);
     }
     tell(&go, "on\n").await;

@@ -9,7 +9,7 @@ use kruntimes_core::crd::{Run, WorkflowRun};
 use kruntimes_embedded::node::{self, BashBackend, BashBackendConfig, NodeConfig, NodeHandle};
 use kruntimes_embedded::{LogHub, Supervisor, bash_runtime};
 use kruntimes_k8s::clock::Clock;
-use kruntimes_k8s::{definitions, runtime, scheduler, workflow};
+use kruntimes_k8s::{definitions, pool, runtime, scheduler, workflow};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{Condition, await_condition};
 use kube::{Client, ResourceExt as _};
@@ -78,6 +78,14 @@ impl World {
             };
             Box::pin(runtime::run(client.clone(), config, Clock::system()))
         });
+        let (client, namespace) = (self.client.clone(), Some(self.namespace.clone()));
+        self.supervisor.start("pool", move || {
+            let config = pool::Config {
+                namespace: namespace.clone(),
+                ..pool::Config::default()
+            };
+            Box::pin(pool::run(client.clone(), config, Clock::system()))
+        });
     }
 
     /// Starts one more scheduler.
@@ -137,6 +145,14 @@ impl World {
         path
     }
 
+    /// Returns the objects of one kind in the namespace of this world.
+    pub(crate) fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
     pub(crate) fn workflow_runs(&self) -> Api<WorkflowRun> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
@@ -145,7 +161,7 @@ impl World {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    async fn create<K>(&self, mut object: Value) -> K
+    pub(crate) async fn create<K>(&self, mut object: Value) -> K
     where
         K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
             + Clone
@@ -221,7 +237,7 @@ impl World {
     }
 }
 
-async fn within<K, C>(api: Api<K>, name: &str, condition: C) -> Option<K>
+pub(crate) async fn within<K, C>(api: Api<K>, name: &str, condition: C) -> Option<K>
 where
     K: kube::Resource + Clone + std::fmt::Debug + Send + DeserializeOwned + 'static,
     C: Condition<K>,
