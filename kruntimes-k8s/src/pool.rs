@@ -3,7 +3,7 @@
 //! They look at the same Runs and Pods, so that they share one watch of each.
 //! [`run`] runs them all; leader election is up to the caller.
 
-use futures::{StreamExt as _, stream};
+use futures::{Stream, StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kruntimes_core::crd::{PersistentWorkspace, Run, Runtime};
 use kruntimes_core::duration::Duration;
@@ -88,64 +88,77 @@ pub async fn run(client: Client, config: Config, clock: Clock) {
         ]),
         pods: Cache::default(),
     };
-    let namespace = config.namespace.as_deref();
-    let all = watcher::Config::default;
-    let workspaces = workspace::Controller::new(&shared, &config);
-    let reaper = reaper::Controller::new(&shared, &config);
-    let retention = retention::Controller::new(&shared);
-    let news = stream::select(
-        stream::select(
-            shared
-                .runs
-                .follow(client.clone(), namespace, all())
-                .map(News::Run),
-            shared
-                .pods
-                .follow(client.clone(), namespace, all().labels(LABEL_RUNTIME))
-                .map(News::Pod),
-        ),
-        stream::select(
-            workspaces
-                .workspaces
-                .follow(client.clone(), namespace, all())
-                .map(News::Workspace),
-            workspaces
-                .runtimes
-                .follow(client, namespace, all())
-                .map(News::Runtime),
-        ),
-    );
+    let controllers = Controllers {
+        workspaces: workspace::Controller::new(&shared, &config),
+        reaper: reaper::Controller::new(&shared, &config),
+        retention: retention::Controller::new(&shared),
+        shared,
+    };
+    let news = controllers.news(&client, config.namespace.as_deref());
     let feed = news.for_each(|news| {
+        controllers.take(news);
+        std::future::ready(())
+    });
+    futures::join!(feed, controllers.work(config.workers));
+}
+
+struct Controllers {
+    shared: Shared,
+    workspaces: workspace::Controller,
+    reaper: reaper::Controller,
+    retention: retention::Controller,
+}
+
+impl Controllers {
+    /// Follows everything that any of them looks at.
+    fn news(&self, client: &Client, namespace: Option<&str>) -> impl Stream<Item = News> + use<> {
+        let all = watcher::Config::default;
+        let pools = all().labels(LABEL_RUNTIME);
+        let Self {
+            shared, workspaces, ..
+        } = self;
+        let runs = shared.runs.follow(client.clone(), namespace, all());
+        let pods = shared.pods.follow(client.clone(), namespace, pools);
+        let kept = &workspaces.workspaces;
+        let kept = kept.follow(client.clone(), namespace, all());
+        let runtimes = &workspaces.runtimes;
+        let runtimes = runtimes.follow(client.clone(), namespace, all());
+        stream::select(
+            stream::select(runs.map(News::Run), pods.map(News::Pod)),
+            stream::select(kept.map(News::Workspace), runtimes.map(News::Runtime)),
+        )
+    }
+
+    fn take(&self, news: News) {
         match news {
             News::Run(change) => {
-                workspaces.run_changed(&change);
-                reaper.run_changed(&change);
-                retention.run_changed(&change);
+                self.workspaces.run_changed(&change);
+                self.reaper.run_changed(&change);
+                self.retention.run_changed(&change);
                 if let Change::Undecodable { key, error } = change {
                     tracing::warn!(run = %key, error, "a Run cannot be decoded and is left alone");
                 }
             }
             News::Pod(change) => {
-                workspaces.pod_changed(&change);
-                reaper.pod_changed(&change);
+                self.workspaces.pod_changed(&change);
+                self.reaper.pod_changed(&change);
             }
-            News::Workspace(change) => workspaces.workspace_changed(&change),
-            News::Runtime(change) => workspaces.runtime_changed(&change),
+            News::Workspace(change) => self.workspaces.workspace_changed(&change),
+            News::Runtime(change) => self.workspaces.runtime_changed(&change),
         }
-        std::future::ready(())
-    });
-    let work = async {
-        shared.runs.synced().await;
-        shared.pods.synced().await;
-        workspaces.workspaces.synced().await;
-        workspaces.runtimes.synced().await;
+    }
+
+    async fn work(&self, workers: usize) {
+        self.shared.runs.synced().await;
+        self.shared.pods.synced().await;
+        self.workspaces.workspaces.synced().await;
+        self.workspaces.runtimes.synced().await;
         futures::join!(
-            workspaces.work(config.workers),
-            reaper.work(config.workers),
-            retention.work(config.workers)
+            self.workspaces.work(workers),
+            self.reaper.work(workers),
+            self.retention.work(workers)
         );
-    };
-    futures::join!(feed, work);
+    }
 }
 
 fn value(key: Option<ObjectKey>) -> Vec<String> {

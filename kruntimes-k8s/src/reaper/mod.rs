@@ -85,12 +85,11 @@ impl Controller {
             Change::Applied { new, .. } => {
                 let key = ObjectKey::of(new.as_ref());
                 let mut sightings = self.sightings();
-                let news = match sightings.get_mut(&key) {
-                    Some(sighting) => sighting.update(new, now),
-                    None => {
-                        sightings.insert(key.clone(), Sighting::first(new, now));
-                        true
-                    }
+                let news = if let Some(sighting) = sightings.get_mut(&key) {
+                    sighting.update(new, now)
+                } else {
+                    sightings.insert(key.clone(), Sighting::first(new, now));
+                    true
                 };
                 if !news {
                     return;

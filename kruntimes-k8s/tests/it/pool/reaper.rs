@@ -221,73 +221,57 @@ async fn n_198_n_201_a_terminating_pod_keeps_claimed_tasks_for_its_window_and_no
     assert_eq!(world.phase("quick").await, RunPhase::Succeeded);
 }
 
+/// A function, or else a session, that may be repeated once.
+fn registration(mode: &str) -> Value {
+    let mode = match mode {
+        "function" => json!({"task": null, "function": {"handler": "a.b"}}),
+        _ => json!({"task": null, "session": {}}),
+    };
+    json!({"mode": mode, "retryPolicy": {"maxAttempts": 2}})
+}
+
 #[tokio::test(start_paused = true)]
 async fn n_204_n_206_registrations_move_behind_a_fence_and_leave_no_finalizer() {
     let world = World::new().await;
     world.ready_pod("p").await;
-    let function = json!({
-        "mode": {"task": null, "function": {"handler": "a.b"}}, "retryPolicy": {"maxAttempts": 2},
-    });
-    let session = json!({"mode": {"task": null, "session": {}}, "retryPolicy": {"maxAttempts": 2}});
-    world
-        .assigned_run("function", function.clone(), "p", "Ready")
-        .await;
-    world.assigned_run("session", session, "p", "Ready").await;
-    world.assigned_run("deleted", function, "p", "Ready").await;
-    world
-        .finalize(
+    for (name, mode, finalizers) in [
+        (
             "function",
-            &[
-                "kruntimes.io/function-cleanup",
-                "kruntimes.io/artifact-cleanup",
-            ],
-        )
-        .await;
-    world
-        .finalize("session", &["kruntimes.io/registration-cleanup"])
-        .await;
-    world
-        .finalize("deleted", &["kruntimes.io/function-cleanup"])
-        .await;
+            "function",
+            &["kruntimes.io/function-cleanup", "a.b/other"][..],
+        ),
+        ("session", "session", &["kruntimes.io/registration-cleanup"]),
+        ("deleted", "function", &["kruntimes.io/function-cleanup"]),
+    ] {
+        world
+            .assigned_run(name, registration(mode), "p", "Ready")
+            .await;
+        world.finalize(name, finalizers).await;
+    }
     let params = DeleteParams::default();
     world.runs().delete("deleted", &params).await.unwrap();
     // Silence is no fence.
     world.pass(600).await;
     for name in ["function", "session", "deleted"] {
+        let run = world.runs().get(name).await.unwrap();
+        assert!(!run.finalizers().is_empty());
         assert_eq!(world.phase(name).await, RunPhase::Ready);
-        assert!(
-            !world
-                .runs()
-                .get(name)
-                .await
-                .unwrap()
-                .finalizers()
-                .is_empty()
-        );
     }
     world.kill_pod("p").await;
     world.until_gone(world.runs(), "deleted").await;
     let moved = world
         .until_run("function", |s| s.phase == RunPhase::Pending)
         .await;
-    assert_eq!(moved.attempt, Some(2));
-    assert_eq!(moved.endpoint, None);
+    assert_eq!((moved.attempt, moved.endpoint), (Some(2), None));
     let failed = world
         .until_run("session", |s| s.phase == RunPhase::Failed)
         .await;
     assert_eq!(failed.endpoint, None);
     world.pass(1).await;
-    let kept = world.runs().get("function").await.unwrap();
-    assert_eq!(kept.finalizers(), ["kruntimes.io/artifact-cleanup"]);
-    assert!(
-        world
-            .runs()
-            .get("session")
-            .await
-            .unwrap()
-            .finalizers()
-            .is_empty()
-    );
+    let function = world.runs().get("function").await.unwrap();
+    assert_eq!(function.finalizers(), ["a.b/other"]);
+    let session = world.runs().get("session").await.unwrap();
+    assert!(session.finalizers().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
