@@ -27,6 +27,7 @@ pub(super) fn explain(picture: &Picture) -> Explanation {
         _ => summary(picture, &status, &reason),
     };
     let mut told = Explanation {
+        kind: "Run",
         namespace: run.namespace().unwrap_or_default(),
         name: run.name_any(),
         phase: status.phase.to_string(),

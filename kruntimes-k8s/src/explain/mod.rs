@@ -1,4 +1,4 @@
-//! Why a Run is in its state: one sentence, the facts behind it, and what to do next (cli, section 3.3).
+//! Why a Run or a WorkflowRun is in its state: one sentence, the facts behind it, and what to do next (cli, section 3.3).
 //!
 //! [`Picture::load`] reads what the scheduler reads, [`Picture::explain`] is a pure function of it: for a Run
 //! that waits it takes the same snapshot and asks the same [`calculate`](kruntimes_sched::calculate) as the
@@ -14,6 +14,7 @@ mod pods;
 pub mod registry;
 mod text;
 mod words;
+mod workflow;
 
 use kruntimes_core::duration::Duration;
 use kruntimes_core::label::LabelSelector;
@@ -22,16 +23,19 @@ use kruntimes_sched::{EventKind, HEARTBEAT_LIMIT, Profile, ProfileError, Stage};
 use serde::Serialize;
 
 pub use picture::{LoadError, Picture};
+pub use workflow::workflow_run;
 
 /// The answer to "why is it in this state" (C-59).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
-    /// Namespace of the Run.
+    /// Kind of the object: `Run` or `WorkflowRun`.
+    pub kind: &'static str,
+    /// Namespace of the object.
     pub namespace: String,
-    /// Name of the Run.
+    /// Name of the object.
     pub name: String,
-    /// Phase of the Run.
+    /// Phase of the object.
     pub phase: String,
     /// Machine-readable cause; [`registry::entry`] knows it, unless a plugin made it up.
     pub reason: String,

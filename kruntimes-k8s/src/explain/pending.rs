@@ -69,6 +69,7 @@ pub(super) fn explain(picture: &Picture, options: &Options) -> Result<Explanatio
 fn plain(picture: &Picture, reason: &str, summary: String) -> Explanation {
     let run = &picture.run;
     Explanation {
+        kind: "Run",
         namespace: run.namespace().unwrap_or_default(),
         name: run.name_any(),
         phase: picture.phase().to_string(),

@@ -18,6 +18,7 @@ pub(super) const NOT_CLAIMED: &str = "NotClaimed";
 fn plain(picture: &Picture, reason: &str, summary: String) -> Explanation {
     let run = &picture.run;
     Explanation {
+        kind: "Run",
         namespace: run.namespace().unwrap_or_default(),
         name: run.name_any(),
         phase: picture.phase().to_string(),

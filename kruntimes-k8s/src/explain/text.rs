@@ -7,11 +7,11 @@ use kruntimes_sched::Stage;
 
 impl Display for Explanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let (namespace, name, phase) = (&self.namespace, &self.name, &self.phase);
+        let (kind, namespace, name) = (self.kind, &self.namespace, &self.name);
         writeln!(
             f,
-            "Run {namespace}/{name} is {phase} ({}): {}",
-            self.reason, self.summary
+            "{kind} {namespace}/{name} is {} ({}): {}",
+            self.phase, self.reason, self.summary
         )?;
         match self.confidence {
             Confidence::Certain => {}

@@ -17,6 +17,7 @@ const EXPLAIN: &str = "\
 Examples:
   krt explain run build                     why does Run build not run?
   krt explain build -o json                 the same for programs
+  krt explain wfr/nightly                   why did WorkflowRun nightly fail?
   krt explain build --record build.json     keep what the scheduler sees
   krt explain replay build.json             decide it again, offline
   krt explain replay build.json --expect wait:InsufficientCapacity
@@ -60,7 +61,7 @@ pub(crate) enum ClientVerb {
 
 #[derive(Debug, Group)]
 pub(crate) struct ExplainFlags {
-    /// `run NAME`, `run/NAME` or `NAME`; or `replay FILE`
+    /// `run NAME`, `run/NAME` or `NAME`; `wfr/NAME`; or `replay FILE`
     #[arg(value_name = "WHAT", num_args = 0..=2)]
     words: Vec<String>,
     /// Explain a machine reason, offline
@@ -172,12 +173,20 @@ impl ExplainFlags {
                 "name a Run: `krt explain run NAME`, `krt explain NAME`; or `krt explain replay FILE`",
             ),
         };
+        if let Explained::Object(object) = &what
+            && !matches!(object.kind, Kind::Run | Kind::WorkflowRun)
+        {
+            refuse(
+                "only a Run or a WorkflowRun can be explained; see `kubectl describe` for other kinds",
+            );
+        }
         let replays = matches!(what, Explained::Recording { .. });
         if self.expect.is_some() && !replays {
             refuse("--expect belongs to `krt explain replay FILE`");
         }
-        if self.record.is_some() && !matches!(what, Explained::Object(_)) {
-            refuse("--record belongs to `krt explain NAME`");
+        let is_run = matches!(&what, Explained::Object(object) if object.kind == Kind::Run);
+        if self.record.is_some() && !is_run {
+            refuse("--record belongs to `krt explain run NAME`");
         }
         Explain {
             what,

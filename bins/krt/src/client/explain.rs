@@ -1,9 +1,9 @@
-//! `krt explain`: why a Run is in its state (C-59, C-60).
+//! `krt explain`: why a Run or WorkflowRun is in its state (C-59, C-60).
 
 use std::path::PathBuf;
 
 use kruntimes_k8s::clock::Clock;
-use kruntimes_k8s::explain::{Explanation, LoadError, Options, Picture, registry};
+use kruntimes_k8s::explain::{Explanation, LoadError, Options, Picture, registry, workflow_run};
 use serde_json::Value;
 
 use super::problem::{Asked, Problem};
@@ -69,18 +69,17 @@ async fn object(
     format: Format,
     record: Option<PathBuf>,
 ) -> Result<Exit, Problem> {
-    if reference.kind != Kind::Run {
-        let kind = reference.kind.as_str();
-        let text = format!("krt: only Runs can be explained, not a {kind}");
-        let next = format!(
-            "see `kubectl describe {} {}`",
-            reference.kind.singular(),
-            reference.name
-        );
-        return Err(Problem::new(text, &next).exit(Exit::Usage));
-    }
     let server = connect.connect().await?;
     let now = Clock::system().now();
+    if reference.kind == Kind::WorkflowRun {
+        let found = server.get(Kind::WorkflowRun, &reference.name).await?;
+        let run = serde_json::to_value(found).and_then(serde_json::from_value);
+        let run = run.map_err(|error| {
+            Problem::of(&error, "see `krt wf run get NAME -o yaml`").exit(Exit::Refused)
+        })?;
+        print(&workflow_run(&run, now), format);
+        return Ok(Exit::Done);
+    }
     let picture = Picture::load(&server.client, &server.namespace, &reference.name, now);
     let picture = Box::pin(picture).await.map_err(|error| refused(&error))?;
     if let Some(path) = record {
@@ -99,11 +98,15 @@ async fn object(
         return Ok(Exit::Done);
     }
     let told: Explanation = picture.explain(options).map_err(|error| refused(&error))?;
+    print(&told, format);
+    Ok(Exit::Done)
+}
+
+fn print(told: &Explanation, format: Format) {
     say::data(&match format {
         Format::Table => told.to_string(),
-        Format::Json => format!("{:#}", value(&told)),
+        Format::Json => format!("{:#}", value(told)),
     });
-    Ok(Exit::Done)
 }
 
 fn value(of: &impl serde::Serialize) -> Value {

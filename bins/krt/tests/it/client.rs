@@ -219,6 +219,8 @@ fn c_14_c_23_contradictions_are_usage_errors_before_any_request() {
         &["wait", "x", "--for", "happiness"],
         &["explain"],
         &["explain", "x", "--expect", "bind"],
+        &["explain", "rt/x"],
+        &["explain", "wfr/x", "--record", "f"],
         &["rt", "scale", "x", "--replicas", "0"],
     ] {
         let said = person.fails(words, 2);
@@ -584,6 +586,12 @@ fn c_43_c_44_a_workflow_run_is_created_listed_cancelled_and_deleted() {
     let file = person.file("bad.yaml", &workflow_run("bad", &jobs("exit 1")));
     let said = person.fails(&["wf", "run", "-f", &file, "--wait"], 10);
     assert!(said.contains("krt: bad is Failed"), "{said}");
+    let told = person.does(&["explain", "wfr/bad"]);
+    let first = "WorkflowRun default/bad is Failed (";
+    assert!(
+        told.starts_with(first) && told.contains("job one failed at step it (Failed)"),
+        "{told}"
+    );
     let said = person.fails(&["wf", "run", "-f", &file], 1);
     assert!(said.contains("already exists"), "{said}");
     let broken = person.file(
