@@ -101,6 +101,8 @@ fn at(job: &JobStatus) -> String {
         format!(" at step {} ({})", step.name, step.phase.as_str())
     });
     let why = job.message.as_deref().or(job.reason.as_deref());
+    // The rest of a long message is with the Run of the step.
+    let why = why.and_then(|why| why.lines().next());
     why.map_or_else(|| step.clone(), |why| format!("{step}: {why}"))
 }
 
@@ -262,7 +264,7 @@ mod tests {
     #[test]
     fn c_160_rows_23_25_a_failure_names_job_and_step_and_whom_it_blocks() {
         let status = json!({"phase": "Failed", "jobs": {
-            "build": {"phase": "Failed", "reason": "StepFailed", "message": "step failed", "steps": [
+            "build": {"phase": "Failed", "reason": "StepFailed", "message": "step failed\nmore", "steps": [
                 {"name": "compile", "phase": "Succeeded"},
                 {"name": "package", "phase": "Timeout", "runName": "ci-1"}]},
             "test": {"phase": "Skipped", "pre": ["build"]},
