@@ -13,7 +13,7 @@ use kube::api::{Api, ListParams};
 use kube::core::DeserializeGuard;
 use kube::{Client, ResourceExt as _};
 
-use super::{Explanation, Options, ended, pending, placed};
+use super::{Explanation, Options, ended, pending, placed, pods};
 use crate::cache::Cached;
 use crate::scheduler::seen;
 
@@ -207,7 +207,7 @@ impl Picture {
         let workspace = workspace.map(|found| std::sync::Arc::new(seen::workspace(found)));
         Snapshot::new(
             self.now,
-            self.pods.iter().map(seen::pod),
+            self.pods.iter().map(pods::seen),
             book.view(namespace),
         )
         .runtime_exists(self.runtime.is_some())

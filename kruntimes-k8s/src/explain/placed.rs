@@ -107,7 +107,7 @@ fn missing(picture: &Picture, pod: &Pod) -> Option<String> {
     for other in &picture.runs {
         book.observe(&seen::observation(other));
     }
-    let pod = seen::pod(pod);
+    let pod = pods::seen(pod);
     let held = book.occupancy(&Namespace::from(run.namespace.as_str()), &pod);
     let usage = held.usage_without(&run.uid);
     let short = run.request.iter().find(|(name, asked)| {

@@ -7,11 +7,16 @@ use kruntimes_sched::Heartbeat;
 use kube::ResourceExt as _;
 
 use super::words::{age, seconds};
-use crate::scheduler::seen;
+use crate::scheduler::{Names, seen};
+
+/// A Pod as the scheduler sees it.
+pub(super) fn seen(pod: &Pod) -> kruntimes_sched::Pod {
+    seen::pod(&Names::default(), pod)
+}
 
 /// Says why a Pod is not ready, or nothing when it is.
 pub(super) fn problem(pod: &Pod) -> Option<String> {
-    if seen::pod(pod).ready {
+    if seen(pod).ready {
         return None;
     }
     let name = pod.name_any();
@@ -94,8 +99,8 @@ pub(super) struct Silence {
 
 /// Finds the Pods that are ready and give no fresh sign of life.
 pub(super) fn silence(pods: &[Pod], limit: Duration, now: Timestamp) -> Silence {
-    let seen = pods.iter().map(seen::pod);
-    let silent: Vec<kruntimes_sched::Pod> = seen
+    let all = pods.iter().map(seen);
+    let silent: Vec<kruntimes_sched::Pod> = all
         .filter(|pod| pod.ready && !pod.heartbeat.is_fresh(now, limit))
         .collect();
     let last = silent.iter().filter_map(|pod| match pod.heartbeat {

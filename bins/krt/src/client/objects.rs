@@ -37,6 +37,17 @@ impl Server {
         found.map_err(|error| asked.failed(&format!("get {} {name}", kind.as_str()), &error))
     }
 
+    /// Reads one object, or finds that there is none.
+    pub(crate) async fn find(
+        &self,
+        kind: Kind,
+        name: &str,
+    ) -> Result<Option<DynamicObject>, Problem> {
+        let asked = Asked::new("get", kind.plural(), &self.namespace);
+        let found = self.api(kind).get_opt(name).await;
+        found.map_err(|error| asked.failed(&format!("get {} {name}", kind.as_str()), &error))
+    }
+
     /// Reads all objects of a selection, newest first.
     pub(crate) async fn list(
         &self,

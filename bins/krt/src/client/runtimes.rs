@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kruntimes_core::keys::LABEL_RUNTIME;
 use kruntimes_core::resources::Amounts;
 use kruntimes_k8s::clock::Clock;
-use kruntimes_k8s::scheduler::seen;
+use kruntimes_k8s::scheduler::{Names, seen};
 use kruntimes_sched::{Book, Heartbeat};
 use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
@@ -149,7 +149,7 @@ async fn pods(server: &Server, runtime: &str, now: Timestamp) -> Result<String, 
             book.observe(&seen::observation(&run));
         }
     }
-    let namespace = server.namespace.as_str().into();
+    let (names, namespace) = (Names::default(), server.namespace.as_str().into());
     let headers = [
         "POD",
         "READY",
@@ -161,7 +161,7 @@ async fn pods(server: &Server, runtime: &str, now: Timestamp) -> Result<String, 
     ];
     let mut table = Table::new(&headers);
     for object in &pods.items {
-        let pod = seen::pod(object);
+        let pod = seen::pod(&names, object);
         let held = book.occupancy(&namespace, &pod);
         let status = object.status.as_ref();
         let containers = status.and_then(|status| status.container_statuses.as_ref());

@@ -1,12 +1,15 @@
 //! `krt workflow`: definitions, and what is made of them (C-41, C-42).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
-use kruntimes_core::api::{API_VERSION, WorkflowSpec};
+use kruntimes_core::api::WorkflowSpec;
 use kruntimes_k8s::clock::Clock;
-use kruntimes_workflow::bind::render_workflow;
+use kruntimes_workflow::definitions::Definitions;
+use kruntimes_workflow::trigger::{self, Naming, TriggerError, Triggered};
 use kube::ResourceExt as _;
+use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
 use super::connect::{Connect, Server};
@@ -121,41 +124,59 @@ fn details(workflow: &Value) -> String {
 
 /// Binds inputs and creates an inline WorkflowRun that never refers back to the template (C-42).
 async fn trigger(server: &Server, request: Trigger) -> Result<Exit, Problem> {
-    let workflow = server.get(Kind::Workflow, &request.workflow).await?;
-    let spec = serde_json::from_value::<WorkflowSpec>(workflow.data["spec"].clone());
-    let spec = spec.map_err(|error| {
-        let text = format!("krt: Workflow {} cannot be read: {error}", request.workflow);
-        Problem::new(text, "see `krt wf get NAME -o yaml`").exit(Exit::Refused)
-    })?;
+    let template = server.get(Kind::Workflow, &request.workflow).await?;
     let values: BTreeMap<String, String> = request.inputs.into_iter().collect();
-    let rendered = render_workflow(&spec, &values).map_err(|error| {
-        let text = format!("krt: {}", error.for_trigger(&request.workflow));
-        let next = format!("see the inputs: `krt wf get {} -o yaml`", request.workflow);
-        Problem::new(text, &next).exit(Exit::Refused)
-    })?;
     let generated = || format!("{}-{}", request.workflow, random(8));
-    let mut annotations = workflow.annotations().clone();
+    let naming = Naming::Named(request.name.unwrap_or_else(generated));
+    let triggered = rendered(server, &request.workflow, &template, &values, &naming).await?;
+    let mut annotations = template.annotations().clone();
     annotations.retain(|key, _| !key.starts_with("kubectl.kubernetes.io/"));
-    annotations.extend(rendered.annotations);
+    annotations.extend(triggered.annotations.clone());
     annotations.insert(TOKEN.to_owned(), random(16));
-    let object = json!({
-        "apiVersion": API_VERSION,
-        "kind": "WorkflowRun",
-        "metadata": {
-            "name": request.name.unwrap_or_else(generated),
-            "labels": workflow.labels(),
-            "annotations": annotations,
-        },
-        "spec": rendered.spec,
-    });
+    let mut object = triggered.to_value();
+    object["metadata"]["annotations"] = json!(annotations);
+    object["metadata"]["labels"] = json!(template.labels());
     let made = server.create(Kind::WorkflowRun, object).await?;
     printer::one(Kind::WorkflowRun, &made, request.output, name);
     let names = [made.name_any()];
     workflow_runs::waited(server, &names, request.wait, request.wait_timeout).await
 }
 
+/// Renders a Workflow, reading every Workflow that it reaches through calls.
+async fn rendered(
+    server: &Server,
+    workflow: &str,
+    template: &DynamicObject,
+    values: &BTreeMap<String, String>,
+    naming: &Naming,
+) -> Result<Triggered, Problem> {
+    let mut known = Definitions::default().with_workflow(workflow, spec(workflow, template)?);
+    loop {
+        let unread = match trigger::trigger(workflow, &known, values, naming) {
+            Ok(triggered) => return Ok(triggered),
+            Err(TriggerError::Unread(unread)) => unread,
+            Err(error) => {
+                let next = format!("see the definition: `krt wf get {workflow} -o yaml`");
+                return Err(Problem::of(&error, &next).exit(Exit::Refused));
+            }
+        };
+        for called in unread {
+            let found = server.find(Kind::Workflow, &called).await?;
+            let found = found.map(|found| spec(&called, &found)).transpose()?;
+            known.workflows.insert(called, found.map(Arc::new));
+        }
+    }
+}
+
+fn spec(name: &str, workflow: &DynamicObject) -> Result<WorkflowSpec, Problem> {
+    serde_json::from_value(workflow.data["spec"].clone()).map_err(|error| {
+        let text = format!("krt: Workflow {name} cannot be read: {error}");
+        Problem::new(text, "see `krt wf get NAME -o yaml`").exit(Exit::Refused)
+    })
+}
+
 /// The form in which new objects are printed.
-pub(super) fn print_made(kind: Kind, object: &kube::api::DynamicObject, output: Output) {
+pub(super) fn print_made(kind: Kind, object: &DynamicObject, output: Output) {
     printer::one(kind, object, output, name);
 }
 

@@ -120,10 +120,7 @@ fn c_2_c_3_the_server_is_the_one_that_was_named_else_the_local_engine() {
     let said = person.fails(&["ls", "--context", "nobody", "--kubeconfig", path], 1);
     assert!(said.contains("kubectl config get-contexts"), "{said}");
     let said = person.fails(&["local", "status", "-n", "x"], 2);
-    assert!(
-        said.contains("--namespace has no meaning for `krt local`"),
-        "{said}"
-    );
+    assert!(said.contains("--namespace has no meaning here"), "{said}");
     let said = Person::poor().fails(&["ls"], 1);
     assert!(said.contains("krt local up --detach"), "{said}");
 }
@@ -536,6 +533,11 @@ fn c_41_c_42_a_workflow_is_stored_shown_triggered_and_deleted() {
         3,
     );
     assert!(said.contains("\"whom\""), "{said}");
+    let call = "apiVersion: kruntimes.io/v1alpha1\nkind: Workflow\nmetadata: {name: caller}\nspec: {jobs: {a: {uses: nobody}}}\n";
+    let call = person.file("call.yaml", call);
+    person.does(&["wf", "create", "-f", &call]);
+    let said = person.fails(&["wf", "trigger", "caller"], 3);
+    assert!(said.contains("nobody"), "{said}");
     let words = [
         "wf",
         "trigger",
