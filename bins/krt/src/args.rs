@@ -221,32 +221,48 @@ pub(crate) struct LocalRun {
 impl Args {
     /// Turns the flags into a request; usage errors that clap cannot know end the process with code 2.
     pub(crate) fn into_command(self) -> Command {
-        let local = match self.verb {
-            Verb::Client(verb) => {
-                return Command::Client(Box::new(self.connect), Box::new(verb.into_verb()));
+        let connect = Box::new(self.connect);
+        match self.verb {
+            Verb::Client(verb) => Command::Client(connect, Box::new(verb.into_verb())),
+            Verb::Workflow(WorkflowCommand::Server(verb)) => {
+                let verb = client::Verb::Workflow(client::with_file(verb));
+                Command::Client(connect, Box::new(verb))
             }
-            Verb::Local(local) => local,
-        };
-        if let Some(flag) = self.connect.given() {
-            let said =
-                format!("{flag} has no meaning for `krt local`, which connects to no server");
-            Self::command()
-                .error(ErrorKind::ArgumentConflict, said)
-                .exit();
+            Verb::Workflow(WorkflowCommand::Files(verb)) => {
+                connect_to_nothing(&connect);
+                Command::Files(match verb {
+                    WorkflowFiles::Graph(graph) => files::Files::Graph(graph),
+                    WorkflowFiles::Convert(convert) => files::Files::Convert(convert),
+                })
+            }
+            Verb::Lint(mut lint) => {
+                connect_to_nothing(&connect);
+                (lint.color, lint.ascii) = (self.color, self.ascii);
+                Command::Files(files::Files::Lint(lint))
+            }
+            Verb::Local(local) => {
+                connect_to_nothing(&connect);
+                local.into_command(self.color, self.ascii)
+            }
         }
-        let (file, options) = match local {
-            Local::Run { file, options } => (file, options),
-            Local::Wf(LocalWorkflow::Run { file, options }) => {
+    }
+}
+
+impl Local {
+    fn into_command(self, color: When, ascii: bool) -> Command {
+        let (file, options) = match self {
+            Self::Run { file, options } => (file, options),
+            Self::Wf(LocalWorkflow::Run { file, options }) => {
                 let Some(file) = file else {
                     // W-150
                     let said = "--file is required";
-                    Self::command()
+                    Args::command()
                         .error(ErrorKind::MissingRequiredArgument, said)
                         .exit();
                 };
                 (file, options)
             }
-            Local::Engine(engine) => return engine.into_command(),
+            Self::Engine(engine) => return engine.into_command(),
         };
         Command::LocalRun(LocalRun {
             file,
@@ -255,8 +271,8 @@ impl Args {
             format: options.output,
             keep: options.keep,
             slots: options.slots,
-            color: self.color,
-            ascii: self.ascii,
+            color,
+            ascii,
         })
     }
 }
