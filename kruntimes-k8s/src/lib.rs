@@ -11,6 +11,7 @@ pub mod clock;
 pub mod crd_files;
 pub mod definitions;
 mod event;
+pub mod explain;
 pub mod lease;
 pub mod patch;
 pub mod pool;

@@ -91,6 +91,19 @@ impl<'a> Filtering<'a> {
         })
     }
 
+    /// Returns who is asked, in order, and whether it has anything to say about the Run.
+    pub(crate) fn order(&self) -> impl Iterator<Item = (&'static str, bool)> {
+        let narrowed = self.narrowed.iter().map(|by| (by.plugin, true));
+        let entries = self.profile.filters.iter().zip(&self.filters);
+        narrowed.chain(entries.map(|(entry, prepared)| {
+            let asks = match prepared {
+                Prepared::Skip => false,
+                Prepared::Check(_) | Prepared::Rejects(_) => true,
+            };
+            (entry.name, asks)
+        }))
+    }
+
     /// Returns the first rejection of a Pod, in registration order (S-43).
     pub(crate) fn verdict(&self, pod: &PodState) -> Result<Option<Rejection>, CycleError> {
         let left_out = |narrowed: &&Narrowed| !narrowed.pods.contains(&pod.pod.name);

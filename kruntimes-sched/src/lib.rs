@@ -72,6 +72,7 @@ mod event;
 mod exact;
 mod explain;
 mod filtering;
+mod funnel;
 mod gate;
 mod identity;
 mod index;
@@ -115,6 +116,7 @@ pub use config::{PluginSpec, ProfileSpec, Registry};
 pub use decision::{Action, CycleError, Decision, Explanation, PluginScore, PodReport, Rejections};
 pub use event::{Event, EventKind, Hint};
 pub use explain::{Answer, explain};
+pub use funnel::{Stage, Supply, TermOutlook, funnel, supplies, term_outlooks};
 pub use gate::{Gate, Waiting, gate};
 pub use identity::{
     GroupKey, Namespace, PodName, PodUid, ProfileName, RunName, RunUid, RuntimeName, WorkspaceName,

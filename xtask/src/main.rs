@@ -3,6 +3,7 @@
 mod arrows;
 mod crds;
 mod e2e;
+mod items;
 mod moon;
 mod proto;
 mod root;
@@ -13,12 +14,16 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 /// The commands and what they do, in the order of the help text.
-const COMMANDS: [(&str, &str); 6] = [
+const COMMANDS: [(&str, &str); 7] = [
     ("arrows", "compare the dependencies with the allowed arrows"),
     ("crds [--check]", "write the CRD files of the chart"),
     (
         "e2e [options]",
         "run the tests that compare with Kubernetes on a real control plane",
+    ),
+    (
+        "items [lists]",
+        "list the items of the specification and the tests that name them",
     ),
     (
         "moon [goals]",
@@ -35,6 +40,7 @@ fn main() -> ExitCode {
         ["arrows"] => arrows::run().map_err(Into::into),
         ["crds", rest @ ..] if is_check(rest) => crds::run(!rest.is_empty()).map_err(Into::into),
         ["e2e", rest @ ..] => return e2e::command(rest),
+        ["items", words @ ..] => items::run(words).map_err(Into::into),
         ["moon", goals @ ..] => moon::run(goals).map_err(Into::into),
         ["proto", rest @ ..] if is_check(rest) => proto::run(!rest.is_empty()).map_err(Into::into),
         ["tidy"] => tidy::run().map_err(Into::into),
@@ -79,7 +85,7 @@ mod tests {
 
     #[test]
     fn the_help_lists_every_command() {
-        for name in ["arrows", "crds", "e2e", "moon", "proto", "tidy"] {
+        for name in ["arrows", "crds", "e2e", "items", "moon", "proto", "tidy"] {
             assert!(help().contains(&format!("\n  {name}")), "{name}");
         }
     }

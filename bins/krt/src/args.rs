@@ -1,7 +1,13 @@
 //! Flags, and the plain requests they become.
 
+pub(crate) mod client;
 mod engine;
 pub(crate) mod files;
+pub(crate) mod listing;
+pub(crate) mod runs;
+pub(crate) mod runtimes;
+pub(crate) mod wait;
+pub(crate) mod workflows;
 
 use std::path::PathBuf;
 
@@ -9,6 +15,7 @@ use clap::error::ErrorKind;
 use clap::{Args as Group, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use kruntimes_embedded::manifest::parse_input;
 
+use crate::client::Connect;
 use crate::paint::When;
 
 pub(crate) use engine::Up;
@@ -29,12 +36,30 @@ Exit codes:
   13   was deleted meanwhile
   130  stopped by Ctrl-C  143  stopped by SIGTERM";
 
+const OVERVIEW: &str = "\
+Examples:
+  krt local run build.yaml                     run a file on this machine, without any server
+  krt local up --detach                        start an engine that stays
+  krt explain run build                        why does Run build not run?
+
+Exit codes:
+  0    done
+  1    could not be carried out: network, rights, not found, conflict
+  2    wrong usage
+  3    an input was refused
+  4    --wait-timeout or --timeout passed; what was waited for goes on
+  10   ended Failed      11  ended Timeout      12  ended Cancelled
+  13   was deleted or replaced meanwhile
+  130  stopped by Ctrl-C  143  stopped by SIGTERM";
+
 /// Runs workflows, functions and scripts on warm pools.
 #[derive(Debug, Parser)]
-#[command(name = "krt", version, after_help = EXAMPLES)]
+#[command(name = "krt", version, after_help = OVERVIEW)]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,
+    #[command(flatten)]
+    connect: Connect,
     /// When to use colour; `NO_COLOR` and TERM=dumb turn it off
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     color: When,
@@ -51,9 +76,19 @@ enum Verb {
     /// Say everything that is wrong with files, without any server
     #[command(after_help = files::LINT)]
     Lint(files::Lint),
-    /// Workflows
-    #[command(subcommand, visible_alias = "wf")]
-    Workflow(WorkflowFiles),
+    /// Workflows, and their executions (`krt wf run`)
+    #[command(subcommand, visible_alias = "wf", after_help = workflows::WORKFLOW)]
+    Workflow(WorkflowCommand),
+    #[command(flatten)]
+    Client(client::ClientVerb),
+}
+
+#[derive(Debug, Subcommand)]
+enum WorkflowCommand {
+    #[command(flatten)]
+    Files(WorkflowFiles),
+    #[command(flatten)]
+    Server(workflows::WorkflowVerb),
 }
 
 #[derive(Debug, Subcommand)]
@@ -159,6 +194,8 @@ pub(crate) enum Command {
         /// Whether to print only where it is.
         path: bool,
     },
+    /// Ask an API server.
+    Client(Box<Connect>, Box<client::Verb>),
 }
 
 /// A file to run on this machine.
@@ -184,29 +221,48 @@ pub(crate) struct LocalRun {
 impl Args {
     /// Turns the flags into a request; usage errors that clap cannot know end the process with code 2.
     pub(crate) fn into_command(self) -> Command {
-        let (file, options) = match self.verb {
-            Verb::Local(Local::Run { file, options }) => (file, options),
-            Verb::Local(Local::Wf(LocalWorkflow::Run { file, options })) => {
+        let connect = Box::new(self.connect);
+        match self.verb {
+            Verb::Client(verb) => Command::Client(connect, Box::new(verb.into_verb())),
+            Verb::Workflow(WorkflowCommand::Server(verb)) => {
+                let verb = client::Verb::Workflow(client::with_file(verb));
+                Command::Client(connect, Box::new(verb))
+            }
+            Verb::Workflow(WorkflowCommand::Files(verb)) => {
+                connect_to_nothing(&connect);
+                Command::Files(match verb {
+                    WorkflowFiles::Graph(graph) => files::Files::Graph(graph),
+                    WorkflowFiles::Convert(convert) => files::Files::Convert(convert),
+                })
+            }
+            Verb::Lint(mut lint) => {
+                connect_to_nothing(&connect);
+                (lint.color, lint.ascii) = (self.color, self.ascii);
+                Command::Files(files::Files::Lint(lint))
+            }
+            Verb::Local(local) => {
+                connect_to_nothing(&connect);
+                local.into_command(self.color, self.ascii)
+            }
+        }
+    }
+}
+
+impl Local {
+    fn into_command(self, color: When, ascii: bool) -> Command {
+        let (file, options) = match self {
+            Self::Run { file, options } => (file, options),
+            Self::Wf(LocalWorkflow::Run { file, options }) => {
                 let Some(file) = file else {
                     // W-150
                     let said = "--file is required";
-                    Self::command()
+                    Args::command()
                         .error(ErrorKind::MissingRequiredArgument, said)
                         .exit();
                 };
                 (file, options)
             }
-            Verb::Local(Local::Engine(engine)) => return engine.into_command(),
-            Verb::Lint(mut lint) => {
-                (lint.color, lint.ascii) = (self.color, self.ascii);
-                return Command::Files(files::Files::Lint(lint));
-            }
-            Verb::Workflow(WorkflowFiles::Graph(graph)) => {
-                return Command::Files(files::Files::Graph(graph));
-            }
-            Verb::Workflow(WorkflowFiles::Convert(convert)) => {
-                return Command::Files(files::Files::Convert(convert));
-            }
+            Self::Engine(engine) => return engine.into_command(),
         };
         Command::LocalRun(LocalRun {
             file,
@@ -215,9 +271,19 @@ impl Args {
             format: options.output,
             keep: options.keep,
             slots: options.slots,
-            color: self.color,
-            ascii: self.ascii,
+            color,
+            ascii,
         })
+    }
+}
+
+/// Refuses flags of a connection where there is none.
+fn connect_to_nothing(connect: &Connect) {
+    if let Some(flag) = connect.given() {
+        let said = format!("{flag} has no meaning here: this command connects to no server");
+        Args::command()
+            .error(ErrorKind::ArgumentConflict, said)
+            .exit();
     }
 }
 
@@ -230,8 +296,17 @@ impl Command {
             | Self::Files(_)
             | Self::Down { .. }
             | Self::Status { .. }
+            | Self::Client(..)
             | Self::Kubeconfig { .. } => "off",
         }
+    }
+}
+
+/// Reads `KEY=VALUE`.
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        Some(_) | None => Err("write it as KEY=VALUE".to_owned()),
     }
 }
 

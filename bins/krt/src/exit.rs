@@ -11,8 +11,12 @@ pub(crate) enum Exit {
     Done,
     /// Something outside the file did not work.
     NotCarriedOut,
+    /// It was asked for in a wrong way.
+    Usage,
     /// The file or an input was refused.
     Refused,
+    /// The deadline of the caller passed.
+    Late,
     /// No engine is running where one was looked for.
     NotRunning,
     /// What ran ended `Failed`.
@@ -35,8 +39,9 @@ impl Exit {
         match self {
             Self::Done => 0,
             Self::NotCarriedOut => 1,
+            Self::Usage => 2,
             Self::Refused => 3,
-            // 4 is for a deadline of the caller.
+            Self::Late => 4,
             Self::NotRunning => 5,
             Self::Failed => 10,
             Self::Timeout => 11,
@@ -61,20 +66,34 @@ impl Exit {
 
     /// The end of several objects: the worst of their ends.
     pub(crate) fn of_phases<'a>(phases: impl IntoIterator<Item = &'a str>) -> Self {
-        let rank = |exit: &Self| match exit {
+        let ends = phases.into_iter().map(Self::of_phase);
+        ends.reduce(Self::worse).unwrap_or(Self::NotCarriedOut)
+    }
+
+    /// The worse of two ends.
+    pub(crate) fn worse(self, other: Self) -> Self {
+        if other.rank() > self.rank() {
+            other
+        } else {
+            self
+        }
+    }
+
+    fn rank(self) -> u8 {
+        match self {
             Self::Done => 0,
             Self::Cancelled => 1,
             Self::Timeout => 2,
             Self::Failed => 3,
             Self::Gone => 4,
-            Self::Refused
+            Self::Usage
+            | Self::Refused
+            | Self::Late
             | Self::NotCarriedOut
             | Self::NotRunning
             | Self::Interrupted
             | Self::Terminated => 5,
-        };
-        let ends = phases.into_iter().map(Self::of_phase);
-        ends.max_by_key(rank).unwrap_or(Self::NotCarriedOut)
+        }
     }
 }
 

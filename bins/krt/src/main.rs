@@ -3,6 +3,7 @@
 mod args;
 mod background;
 mod board;
+mod client;
 mod counts;
 mod diagnostics;
 mod down;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
             Command::Files(Files::Lint(request)) => lint::run(&request).into(),
             Command::Files(Files::Graph(request)) => graph::run(&request).into(),
             Command::Files(Files::Convert(request)) => graph::convert_file(&request).into(),
+            Command::Client(connect, verb) => Box::pin(client::run(*connect, *verb)).await.into(),
             Command::Kubeconfig { dir, path } => status::kubeconfig(dir, path).into(),
         }
     });

@@ -96,6 +96,11 @@ impl Manifest {
             .filter_map(Document::name)
     }
 
+    /// Returns the objects of known kinds as they were written, in the types of their schemas.
+    pub fn objects(&self) -> impl Iterator<Item = &serde_json::Value> {
+        self.documents.iter().map(|document| &document.value)
+    }
+
     /// Returns everything that is wrong with the file, in reading order.
     pub fn check(&self, known: &Known) -> Vec<Finding> {
         check::check(self, known)

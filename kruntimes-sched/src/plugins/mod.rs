@@ -20,7 +20,7 @@ pub use least_loaded::LeastLoaded;
 pub use preemption::Preemption;
 pub use preferred_run_affinity::{PreferredRunAffinity, by_maximum};
 pub use run_affinity::{RunAffinity, UNSATISFIED_RUN_AFFINITY, UNSATISFIED_RUN_ANTI_AFFINITY};
-pub(crate) use term::{Direction, compile};
+pub(crate) use term::{Direction, Term, compile};
 pub use workspace::Workspace;
 pub(crate) use workspace::{BOUND_POD_MISMATCH, Rule};
 

@@ -48,7 +48,7 @@ impl Direction {
 
 /// A term whose selector is compiled and whose targets are found, once per cycle (S-38, S-56).
 #[derive(Debug)]
-pub(super) struct Term<'a> {
+pub(crate) struct Term<'a> {
     selector: Selector,
     /// UIDs of the Pods with a target; a target that records no UID counts for every Pod of the name.
     targets: BTreeMap<&'a PodName, Vec<Option<&'a PodUid>>>,
@@ -56,7 +56,7 @@ pub(super) struct Term<'a> {
 
 impl<'a> Term<'a> {
     /// Compiles a term and finds its targets among everything that holds capacity, except the Run itself (S-35).
-    pub(super) fn new(term: &RunAffinityTerm, view: &'a View, run: &Run) -> Result<Self, Invalid> {
+    pub(crate) fn new(term: &RunAffinityTerm, view: &'a View, run: &Run) -> Result<Self, Invalid> {
         let selector = compile(term)?;
         let mut targets: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (name, uid, held) in view.sites_in_any_order() {
@@ -69,7 +69,7 @@ impl<'a> Term<'a> {
     }
 
     /// Tells whether the Pod holds a target.
-    pub(super) fn is_on(&self, pod: &Pod) -> bool {
+    pub(crate) fn is_on(&self, pod: &Pod) -> bool {
         self.targets.get(&pod.name).is_some_and(|uids| {
             uids.iter()
                 .any(|recorded| recorded.is_none_or(|uid| *uid == pod.uid))
@@ -77,7 +77,7 @@ impl<'a> Term<'a> {
     }
 
     /// Tells whether the Run itself may be the first of its cohort (S-100, S-101).
-    pub(super) fn is_seedable(&self, run: &Run) -> bool {
+    pub(crate) fn is_seedable(&self, run: &Run) -> bool {
         self.targets.is_empty() && self.selector.matches(&run.labels)
     }
 }

@@ -19,6 +19,8 @@ mod events;
 #[cfg(test)]
 mod explain;
 #[cfg(test)]
+mod funnel;
+#[cfg(test)]
 mod gang;
 #[cfg(test)]
 mod index;

@@ -5,6 +5,7 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod client;
 mod crash;
 mod diagnostics;
 mod engine;

@@ -68,7 +68,7 @@ fn step(dice: &mut Dice) -> Value {
 
 fn job(dice: &mut Dice) -> Value {
     let mut job = Map::new();
-    let steps: Vec<Value> = (0..1 + dice.roll(3)).map(|_| step(dice)).collect();
+    let steps: Vec<Value> = (0..=dice.roll(3)).map(|_| step(dice)).collect();
     if !dice.once_in(40) {
         let runtime = if dice.once_in(30) {
             dice.pick(&BAD)

@@ -1,5 +1,6 @@
 //! The scheduler against the in-process API service (scheduler, sections 4, 5, 10, 13 and 15).
 
+mod explain;
 mod failover;
 mod histories;
 mod measured;

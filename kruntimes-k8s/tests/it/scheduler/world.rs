@@ -289,6 +289,10 @@ impl World {
         self.tricks.lock().unwrap().extend(tricks);
     }
 
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
     pub(crate) fn runs(&self) -> Api<Run> {
         Api::default_namespaced(self.client.clone())
     }
