@@ -109,6 +109,12 @@ impl Profile {
         ProfileBuilder::from(self.clone())
     }
 
+    /// Returns the profile as one whose decisions do not explain themselves.
+    pub fn without_explanations(mut self) -> Self {
+        self.explain = false;
+        self
+    }
+
     /// Returns the names of the filters, in order.
     pub fn filters(&self) -> impl Iterator<Item = &'static str> {
         self.filters.iter().map(|entry| entry.name)

@@ -23,6 +23,7 @@
 //! every watch and worker; a place that was reserved and not yet written down
 //! is given up with it.
 
+mod decide;
 pub mod events;
 mod intents;
 mod line;
@@ -138,7 +139,7 @@ impl Scheduler {
     /// where there is one, and in that of their arrival otherwise. Intents are
     /// left to a [`Performer`].
     pub fn profile(mut self, profile: Profile) -> Self {
-        self.shell.profile = profile;
+        self.shell.use_profile(profile);
         self
     }
 

@@ -28,7 +28,7 @@ pub(super) fn permitted(
     placement: Placement,
     now: Timestamp,
 ) -> Plan {
-    let view = state.book.view(placement.run.namespace.as_str());
+    let view = state.index.book().view(placement.run.namespace.as_str());
     let answer = permit(profile, &mut state.room, &view, &placement, now);
     // With the view gone the book changes in place.
     drop(view);
@@ -39,11 +39,11 @@ pub(super) fn permitted(
             tracing::debug!(run = %placement.run.name, plugin, reason, "run is not permitted");
         }
         Err(error) => {
-            unreserve(profile, &mut state.book, &placement.run);
+            unreserve(profile, state.index.book_mut(), &placement.run);
             return Plan::Retry(error);
         }
     }
-    unreserve(profile, &mut state.book, &placement.run);
+    unreserve(profile, state.index.book_mut(), &placement.run);
     Plan::Denied
 }
 
@@ -76,7 +76,7 @@ impl Shell {
             state.room.deny(&run.namespace, &run.uid)
         });
         if let Some(placement) = &given_up {
-            unreserve(&self.profile, &mut state.book, &placement.run);
+            unreserve(&self.profile, state.index.book_mut(), &placement.run);
         }
         drop(state);
         if let Some(placement) = &given_up {
@@ -107,7 +107,7 @@ impl Shell {
         }
         let expired = state.room.take_expired(&self.profile, now);
         for placement in &expired {
-            unreserve(&self.profile, &mut state.book, &placement.run);
+            unreserve(&self.profile, state.index.book_mut(), &placement.run);
         }
         let until = find(&state, key).and(state.room.next_deadline());
         drop(state);
@@ -142,7 +142,7 @@ impl Drop for Shell {
             .chain(state.allowed.values().cloned())
             .collect();
         for placement in waiting {
-            unreserve(&profile, &mut state.book, &placement.run);
+            unreserve(&profile, state.index.book_mut(), &placement.run);
         }
     }
 }

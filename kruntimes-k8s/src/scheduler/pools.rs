@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod as ApiPod;
-use kruntimes_sched::{Pod, PodName};
+use kruntimes_sched::{Index, Pod, PodName};
 
 use super::names::Names;
 use super::seen;
@@ -17,23 +17,36 @@ pub(super) struct Pools {
 }
 
 impl Pools {
-    /// Takes in how a Pod changed.
-    pub(super) fn change(&mut self, names: &Names, old: Option<&ApiPod>, new: Option<&ApiPod>) {
+    /// Takes in how a Pod changed, and tells the index.
+    pub(super) fn change(
+        &mut self,
+        index: &mut Index,
+        names: &Names,
+        old: Option<&ApiPod>,
+        new: Option<&ApiPod>,
+    ) {
         if let Some(old) = old
             && let Some(pool) = pool_of(names, old)
             && let Some(pods) = self.pools.get_mut(&pool)
         {
-            pods.remove(old.metadata.name.as_deref().unwrap_or_default());
+            let gone = pods.remove(old.metadata.name.as_deref().unwrap_or_default());
             if pods.is_empty() {
                 self.pools.remove(&pool);
+            }
+            if new.and_then(|new| pool_of(names, new)).is_none()
+                && let Some(gone) = gone
+            {
+                index.remove_pod(&pool.namespace.as_str().into(), &gone.name);
             }
         }
         if let Some(new) = new
             && let Some(pool) = pool_of(names, new)
         {
-            let pod = seen::pod(names, new);
+            let pod = Arc::new(seen::pod(names, new));
+            let (namespace, runtime) = (pool.namespace.as_str().into(), pool.name.as_str().into());
+            index.set_pod(&namespace, &runtime, &pod);
             let pods = self.pools.entry(pool).or_default();
-            pods.insert(pod.name.clone(), Arc::new(pod));
+            pods.insert(pod.name.clone(), pod);
         }
     }
 

@@ -7,7 +7,9 @@ use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::Pod as ApiPod;
 use kruntimes_core::crd::{PersistentWorkspace, Run as ApiRun, Runtime as ApiRuntime};
 use kruntimes_core::resources::Amounts;
-use kruntimes_sched::{Book, Namespace, Placement, Point, Profile, Run, RunUid, WaitingRoom};
+use kruntimes_sched::{
+    Book, Index, Namespace, Placement, Point, Profile, Run, RunUid, Vocabulary, WaitingRoom,
+};
 use kube::Client;
 use kube::runtime::watcher;
 use tokio::time::Instant;
@@ -46,10 +48,13 @@ pub(super) struct Shell {
 }
 
 /// What is read as one: usage, assumptions and Pods of the same instant (S-33).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct State {
-    pub(super) book: Book,
+    /// The book, and the Pods ordered for quick decisions.
+    pub(super) index: Index,
     pub(super) pools: Pools,
+    /// Labels and requests of the Runs that were seen.
+    pub(super) vocabulary: Vocabulary,
     /// The Runs that wait for a change.
     pub(super) line: Line,
     /// The Runs that wait for a permission.
@@ -63,8 +68,31 @@ pub(super) struct State {
     pub(super) arrivals: BTreeMap<ObjectKey, Instant>,
 }
 
+impl State {
+    pub(super) fn new(profile: &Profile) -> Self {
+        Self {
+            index: Index::for_profile(profile, Book::new()),
+            pools: Pools::default(),
+            vocabulary: Vocabulary::default(),
+            line: Line::default(),
+            room: WaitingRoom::default(),
+            allowed: BTreeMap::new(),
+            unsettled: BTreeMap::new(),
+            arrivals: BTreeMap::new(),
+        }
+    }
+
+    /// Shows a Run to the book.
+    fn observe(&mut self, object: &ApiRun) {
+        let mut seen = seen::observation(object);
+        self.vocabulary.share(Arc::make_mut(&mut seen.run));
+        self.index.book_mut().observe(&seen);
+    }
+}
+
 impl Shell {
     pub(super) fn new(client: Client, config: Config, clock: Clock, profile: Profile) -> Self {
+        let state = Mutex::new(State::new(&profile));
         Self {
             writer: Writer::new(client.clone(), config.names.clone()),
             client,
@@ -81,8 +109,15 @@ impl Shell {
             workspaces: Cache::default(),
             pods: Cache::default(),
             queue: WorkQueue::new(),
-            state: Mutex::default(),
+            state,
         }
+    }
+
+    /// Uses other plugins; nothing may have been seen yet.
+    pub(super) fn use_profile(&mut self, profile: Profile) {
+        // Nobody reads explanations here, and decisions without them are quick.
+        self.profile = profile.without_explanations();
+        self.state = Mutex::new(State::new(&self.profile));
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -192,7 +227,7 @@ impl Shell {
             && known != Some(uid)
         {
             let uid = RunUid::from(uid.as_str());
-            state.book.forget(&seen::namespace(old), &uid);
+            state.index.book_mut().forget(&seen::namespace(old), &uid);
         }
         if !current.as_deref().is_some_and(seen::is_pending) {
             state.line.dismiss(&key);
@@ -201,7 +236,7 @@ impl Shell {
             }
         }
         if let Some(current) = current {
-            state.book.observe(&seen::observation(&current));
+            state.observe(&current);
         }
     }
 
@@ -210,10 +245,10 @@ impl Shell {
         let mut state = self.state();
         let current = self.runs.get(key);
         if let Some(run) = &current {
-            state.book.observe(&seen::observation(run));
+            state.observe(run);
         } else {
             let namespace = Namespace::from(key.namespace.as_str());
-            state.book.forget_named(&namespace, &key.name);
+            state.index.book_mut().forget_named(&namespace, &key.name);
         }
         current
     }

@@ -11,8 +11,8 @@ use kruntimes_core::message::quoted;
 use kruntimes_core::resources::Amounts;
 use kruntimes_core::retry::reason;
 use kruntimes_sched::{
-    Action, CycleError, Decision, Gate, Held, Placement, Pod, PodName, Profile, Rejections,
-    ReserveError, Run, Snapshot, calculate, post_bind, reserve, unreserve,
+    Action, CycleError, Decision, Gate, Held, Placement, Pod, Profile, Rejections, ReserveError,
+    Run, post_bind, reserve, unreserve,
 };
 use tokio::time::Instant;
 
@@ -79,7 +79,8 @@ impl Reservation<'_> {
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         if !self.kept {
-            let book = &mut self.shell.state().book;
+            let mut state = self.shell.state();
+            let book = state.index.book_mut();
             unreserve(&self.shell.profile, book, &self.run);
         }
     }
@@ -219,11 +220,13 @@ impl Shell {
         ticket: Option<&Ticket>,
         now: Timestamp,
     ) -> Plan {
-        let run = Arc::new(seen::run(object, request));
+        let mut run = seen::run(object, request);
         let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
         let pool = ObjectKey::new(namespace, &object.spec.runtime);
         // Whatever changes after this is shown to the line, which the Run enters before it is let go.
         let mut state = self.state();
+        state.vocabulary.share(&mut run);
+        let run = Arc::new(run);
         match self.profile.held(&run, now) {
             Ok(None) => {}
             Ok(Some(Held { plugin, reason })) => {
@@ -237,17 +240,11 @@ impl Shell {
             let found = self.workspaces.get(&key)?;
             Some(Arc::new(seen::workspace(&found)))
         });
-        let snapshot = Snapshot::new(
-            now,
-            state.pools.pods(&pool).cloned(),
-            state.book.view(namespace),
-        )
-        .runtime_exists(self.runtimes.get(&pool).is_some())
-        .with_workspace(workspace);
-        let decision = calculate(&snapshot, &run, &self.profile);
+        let has_runtime = self.runtimes.get(&pool).is_some();
+        let decision = state.decide(&self.profile, &run, workspace, has_runtime, now);
         self.count(&decision);
         let pod = match decision.action {
-            Action::Bind { pod, .. } => chosen(&snapshot, &pod),
+            Action::Bind { pod, .. } => state.pools.pod(&pool, &pod).cloned(),
             Action::Wait {
                 message, condition, ..
             } => {
@@ -259,8 +256,6 @@ impl Shell {
             Action::Fail { reason, message } => return Plan::Fail { reason, message },
             Action::Retry { error } => return Plan::Retry(error),
         };
-        // With the snapshot gone the book changes in place.
-        drop(snapshot);
         let plan = take(&self.profile, &mut state, Arc::clone(&run), pod, now);
         self.release_allowed(&mut state);
         if matches!(plan, Plan::Refused | Plan::Denied) {
@@ -352,7 +347,7 @@ impl Shell {
                 && assigned == Some(pod.uid.as_str())
         });
         if !is_there {
-            unreserve(&self.profile, &mut self.state().book, run);
+            unreserve(&self.profile, self.state().index.book_mut(), run);
             self.freed(&placement);
         }
         match found {
@@ -398,7 +393,7 @@ impl Shell {
         if let Some(uid) = &object.metadata.uid {
             let namespace = seen::namespace(object);
             let uid = uid.as_str().into();
-            self.state().book.release(&namespace, &uid);
+            self.state().index.book_mut().release(&namespace, &uid);
         }
         let next = status::ended(&current(object), failure, now);
         Ok(match self.write(object, &next).await? {
@@ -451,10 +446,6 @@ fn turned_away_by(rejections: &[Rejections]) -> Vec<&'static str> {
     by
 }
 
-fn chosen(snapshot: &Snapshot, pod: &PodName) -> Option<Arc<Pod>> {
-    snapshot.pod(pod).map(|state| Arc::clone(&state.pod))
-}
-
 /// Reserves what was chosen; a Pod that is not there any more is as good as refused (S-87).
 fn take(
     profile: &Profile,
@@ -466,7 +457,7 @@ fn take(
     let Some(pod) = pod else {
         return Plan::Refused;
     };
-    match reserve(profile, &mut state.book, &run, &pod, now) {
+    match reserve(profile, state.index.book_mut(), &run, &pod, now) {
         Ok(()) => permitted(profile, state, Placement { run, pod }, now),
         Err(ReserveError::Broken(error)) => Plan::Retry(error),
         Err(refused) => {

@@ -42,7 +42,11 @@ impl Shell {
     pub(super) fn pod_changed(&self, change: &Change<ApiPod>) {
         let (old, new) = parts("Pod", change);
         let names = &self.config.names;
-        self.state().pools.change(names, old, new);
+        {
+            let mut state = self.state();
+            let State { pools, index, .. } = &mut *state;
+            pools.change(index, names, old, new);
+        }
         let limit = self.config.heartbeat_limit();
         let Some(pod) = new.or(old).map(|pod| seen::pod(names, pod)) else {
             return;
@@ -187,7 +191,7 @@ impl Shell {
         };
         let mut state = self.state();
         let State {
-            book, pools, line, ..
+            index, pools, line, ..
         } = &mut *state;
         let Some(pod) = pools.pod(&ticket.pool, &ticket.pod) else {
             return;
@@ -196,7 +200,7 @@ impl Shell {
             return;
         }
         let namespace = ticket.pool.namespace.as_str().into();
-        let occupancy = book.occupancy(&namespace, pod);
+        let occupancy = index.book().occupancy(&namespace, pod);
         let woken = line.offer(ticket, pod, &occupancy, &rules);
         drop(state);
         self.add(ticket.source, woken);
