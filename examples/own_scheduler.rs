@@ -87,7 +87,7 @@ fn scheduler(client: Client) -> Result<Scheduler, Box<dyn Error>> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     if std::env::args().nth(1).as_deref() == Some("demo") {
-        return demo().await;
+        return Box::pin(demo()).await;
     }
     scheduler(Client::try_default().await?)?.run().await;
     Ok(())

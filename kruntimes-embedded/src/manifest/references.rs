@@ -95,7 +95,7 @@ impl Judge<'_> {
                 }
                 Lookup::Absent | Lookup::Unread => {
                     let names = present(&self.known.workflows);
-                    findings.push(self.missing(&place, &path, ("Workflow", workflow), names));
+                    findings.push(self.missing(&place, &path, ("Workflow", workflow), &names));
                 }
             }
         }
@@ -108,7 +108,7 @@ impl Judge<'_> {
                 }
                 Lookup::Absent | Lookup::Unread => {
                     let names = present(&self.known.actions);
-                    findings.push(self.missing(&place, &path, ("Action", action), names));
+                    findings.push(self.missing(&place, &path, ("Action", action), &names));
                 }
             }
         }
@@ -120,7 +120,7 @@ impl Judge<'_> {
         at: &At<'_>,
         path: &str,
         (kind, name): (&str, &str),
-        known: Vec<&str>,
+        known: &[&str],
     ) -> Finding {
         let severity = if self.required {
             Severity::Error

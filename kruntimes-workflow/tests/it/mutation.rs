@@ -55,7 +55,9 @@ pub(crate) fn run(target: &str, rounds: usize, check: impl Fn(&[u8])) {
     paths.sort();
     let corpus: Vec<Vec<u8>> = paths.iter().map(|path| fs::read(path).unwrap()).collect();
     assert!(!corpus.is_empty(), "{target} has a corpus");
-    corpus.iter().for_each(|text| check(text));
+    for text in &corpus {
+        check(text);
+    }
     let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
     for _ in 0..rounds {
         let mut text = corpus[dice.roll(corpus.len())].clone();
