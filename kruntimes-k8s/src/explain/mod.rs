@@ -11,6 +11,7 @@ mod pending;
 mod picture;
 mod placed;
 mod pods;
+mod queue;
 pub mod registry;
 mod text;
 mod words;

@@ -1,7 +1,5 @@
 //! Why a Run waits for a place.
 
-use jiff::Timestamp;
-use kruntimes_core::crd::Run;
 use kruntimes_core::keys::{CONDITION_RUNNING, CONDITION_SCHEDULED};
 use kruntimes_core::message::quoted;
 use kruntimes_core::nearest;
@@ -13,6 +11,7 @@ use kruntimes_sched::{
 use kube::ResourceExt as _;
 
 use super::picture::Picture;
+use super::queue::Queue;
 use super::words::{age, attempt, counted, seconds, since};
 use super::{Confidence, Explanation, Loss, Options, change, pods, registry, selector};
 use crate::scheduler::{REEXAMINE_AFTER, seen};
@@ -21,9 +20,6 @@ use crate::scheduler::{REEXAMINE_AFTER, seen};
 pub(super) const SCHEDULER_SILENT: &str = "SchedulerSilent";
 /// A Run that would be placed now.
 pub(super) const PLACEABLE: &str = "Placeable";
-
-/// How far back ended Runs are counted, in seconds.
-const RATE_WINDOW: i64 = 60;
 
 /// Explains a Run that waits.
 pub(super) fn explain(picture: &Picture, options: &Options) -> Result<Explanation, ProfileError> {
@@ -378,7 +374,7 @@ fn busy(
     };
     let supplies = supplies(snapshot, run, options.heartbeat_limit);
     let short = supplies.iter().find(|one| is_short(&one.resource));
-    let queue = queue(picture);
+    let queue = Queue::of(picture);
     let cause = match short {
         Some(one) => {
             let noun = if one.resource == RUNS {
@@ -404,59 +400,6 @@ fn busy(
             .push(format!("it asks for {asked} {name} on one pod"));
     }
     told
-}
-
-/// The Runs of the same Runtime.
-struct Queue {
-    /// Counts from one.
-    position: usize,
-    waiting: usize,
-    /// How many ended in the last [`RATE_WINDOW`].
-    ended: usize,
-}
-
-impl Queue {
-    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
-    fn rate(&self) -> String {
-        if self.ended == 0 {
-            return format!("none ended in the last {}", seconds(RATE_WINDOW));
-        }
-        let rate = self.ended as f64 / RATE_WINDOW as f64;
-        if rate < 0.1 {
-            return format!("{} ended in the last {}", self.ended, seconds(RATE_WINDOW));
-        }
-        format!("drains about {rate:.1} Runs/s")
-    }
-}
-
-fn queue(picture: &Picture) -> Queue {
-    let pool = |run: &&Run| run.spec.runtime == picture.run.spec.runtime;
-    let age_of = |run: &Run| {
-        let created = run.metadata.creation_timestamp.as_ref();
-        (
-            created.map_or(Timestamp::MAX, |time| time.0),
-            run.name_any(),
-        )
-    };
-    let own = age_of(&picture.run);
-    let waiting: Vec<&Run> = picture
-        .runs
-        .iter()
-        .filter(pool)
-        .filter(|run| seen::is_pending(run))
-        .collect();
-    let ended = picture.runs.iter().filter(pool).filter(|run| {
-        let done = run
-            .status
-            .as_ref()
-            .and_then(|status| status.completion_time);
-        done.is_some_and(|time| age(time.0, picture.now) < RATE_WINDOW)
-    });
-    Queue {
-        position: waiting.iter().filter(|run| age_of(run) < own).count() + 1,
-        waiting: waiting.len(),
-        ended: ended.count(),
-    }
 }
 
 /// A Run that nobody has looked at (row 9 of C-160).
