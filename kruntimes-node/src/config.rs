@@ -1,6 +1,7 @@
 //! Who this runtimed is and how much it takes.
 
 use crate::files::NodeDirs;
+use crate::git::GitTool;
 
 /// Identity and limits of one runtimed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub struct Config {
     pub runtime: String,
     /// Runs held at once; values below one mean one.
     pub workers: i64,
+    /// How git sources are fetched.
+    pub git: GitTool,
 }
 
 /// A configuration that cannot work.
@@ -44,6 +47,7 @@ impl Config {
             pod_uid: None,
             runtime: String::new(),
             workers: 2,
+            git: GitTool::default(),
         }
     }
 

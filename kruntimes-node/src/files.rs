@@ -279,6 +279,16 @@ impl RunDir {
         Ok(())
     }
 
+    /// Makes the directory for a checkout, which must not exist yet.
+    pub(crate) fn make_repo(&self) -> io::Result<()> {
+        self.open()?.make(REPO, SHARED).map(drop)
+    }
+
+    /// Removes the checkout.
+    pub(crate) fn remove_repo(&self) -> io::Result<()> {
+        self.open()?.remove(REPO)
+    }
+
     /// Opens the outputs file for reading. Never blocks and never follows a link (N-132).
     ///
     /// `Ok(None)` when there is none; an error of kind `InvalidInput` when it is no regular file.

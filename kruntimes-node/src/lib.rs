@@ -9,13 +9,15 @@
 //! steps that decide nothing (preparing and starting, forgetting, releasing) are tasks of their own; they
 //! leave their result in the entry of the Run and put it back into the queue.
 //!
-//! Today this executes tasks with an inline source or with arguments. Git sources, workspaces, artifacts,
-//! functions and sessions are refused with a reason, never ignored.
+//! Today this executes tasks: with an inline source, out of a git repository or with arguments, in a directory
+//! of their own or in a PersistentWorkspace. Artifacts, functions and sessions are refused with a reason, never
+//! ignored.
 
 mod config;
 mod events;
 mod files;
 mod folder;
+mod git;
 mod heartbeat;
 mod logs;
 mod node;
@@ -35,5 +37,6 @@ mod workspace;
 
 pub use config::{Config, ConfigError};
 pub use files::NodeDirs;
+pub use git::GitTool;
 pub use logs::{Audit, JsonLines, LogRecord, LogSink, LogStream, RunEnd};
 pub use runtimed::Runtimed;

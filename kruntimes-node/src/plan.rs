@@ -10,6 +10,7 @@ use kruntimes_core::retry::reason;
 use kruntimes_proto::ExecuteRequest;
 
 use crate::files::RunDir;
+use crate::git::GitSource;
 
 /// Name of the file that holds an inline source.
 pub(crate) const SCRIPT: &str = "script";
@@ -19,6 +20,8 @@ pub(crate) const SCRIPT: &str = "script";
 pub(crate) struct Plan<'a> {
     /// Text of the script file, if there is one.
     pub(crate) script: Option<&'a str>,
+    /// Repository to check out, if there is one.
+    pub(crate) git: Option<GitSource>,
     /// The start, still without its time limit.
     pub(crate) request: ExecuteRequest,
     /// Variables whose value is not resolved (N-70).
@@ -34,13 +37,22 @@ impl<'a> Plan<'a> {
     pub(crate) fn of(spec: &'a RunSpec, uid: &str, dir: &RunDir) -> Result<Self, Failure> {
         let task = supported(spec)?;
         let inline = spec.source.as_ref().and_then(|s| s.inline.as_deref());
+        let git = match &spec.source {
+            Some(source) => {
+                GitSource::of(source).map_err(|error| preparation(&error.to_string()))?
+            }
+            None => None,
+        };
         let (entrypoint, args) = match inline {
             // N-42
             Some(_) => (SCRIPT.to_owned(), Vec::new()),
             None => (entrypoint(task.entrypoint.as_deref())?, task.args.clone()),
         };
         // N-65: the process starts in the workspace, wherever its source lies.
-        let entrypoint = text(&dir.source_way(false, inline.is_some()).join(entrypoint));
+        let entrypoint = text(
+            &dir.source_way(git.is_some(), inline.is_some())
+                .join(entrypoint),
+        );
         let (env, ignored) = environment(&spec.env, dir)?;
         Ok(Self {
             script: inline,
@@ -49,11 +61,12 @@ impl<'a> Plan<'a> {
                 args,
                 env,
                 timeout: None,
-                working_dir: text(&dir.work(false)),
+                working_dir: text(&dir.work(git.is_some())),
                 entrypoint,
                 handler: String::new(),
             },
             ignored,
+            git,
         })
     }
 }
@@ -88,8 +101,10 @@ fn supported(spec: &RunSpec) -> Result<&TaskMode, Failure> {
     };
     match &spec.source {
         Some(Source {
-            repo_url: Some(_), ..
-        }) => return Err(preparation(&format!("git sources are {YET}"))),
+            repo_url: Some(_),
+            inline: Some(_),
+            ..
+        }) => return Err(preparation("inline excludes repoURL")),
         Some(Source {
             inline_path: Some(_),
             ..
@@ -339,6 +354,25 @@ mod tests {
     }
 
     #[test]
+    fn n_38_a_checkout_lies_beside_outputs() {
+        let spec = RunSpec {
+            source: Some(Source {
+                repo_url: Some("https://example.com/x".into()),
+                ..Source::default()
+            }),
+            ..task(Some("ci/build.sh"), &["a"])
+        };
+        let request = Plan::of(&spec, "u-1", &dir()).unwrap().request;
+        assert_eq!(request.working_dir, "/workspace/u-1/repo");
+        assert_eq!(request.entrypoint, "ci/build.sh");
+        assert_eq!(request.env["KRUNTIME_OUTPUTS"], "/workspace/u-1/outputs");
+        let dir = NodeDirs::new("/workspace").run("u-1", Some("w")).unwrap();
+        let request = Plan::of(&spec, "u-1", &dir).unwrap().request;
+        assert_eq!(request.working_dir, "/workspace/persistent/w");
+        assert_eq!(request.entrypoint, ".kruntimes/runs/u-1/repo/ci/build.sh");
+    }
+
+    #[test]
     fn what_cannot_be_done_is_refused_by_reason() {
         let mode = |function, session| Mode {
             task: None,
@@ -346,7 +380,7 @@ mod tests {
             session,
         };
         let git = Source {
-            repo_url: Some("https://example.com/x".into()),
+            repo_url: Some("http://example.com/x".into()),
             ..Source::default()
         };
         for (spec, reason) in [

@@ -10,12 +10,13 @@ use kruntimes_k8s::cache::ObjectKey;
 use kruntimes_proto::{ClientError, ExecuteRequest};
 use kube::ResourceExt as _;
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
 use crate::events::Note;
 use crate::files::RunDir;
 use crate::node::{self, Node, until};
 use crate::plan::Plan;
-use crate::{release, workspace};
+use crate::{git, release, workspace};
 
 /// How long an ambiguous start is pursued before the attempt counts as failed.
 const PURSUIT: Duration = Duration::from_secs(10);
@@ -91,26 +92,49 @@ impl Start {
         left
     }
 
+    /// Prepares the files; gives up and leaves nothing when the start is wanted no more (N-36).
     async fn prepare(&self, node: &Node, plan: &Plan<'_>, dir: &RunDir) -> Result<(), Failure> {
-        let wanted = node.table.unwanted(&self.uid, self.epoch);
+        let abandoned = CancellationToken::new();
+        let mut work = std::pin::pin!(self.prepare_until(node, plan, dir, &abandoned));
         tokio::select! {
             biased;
-            bound = workspace::check(node, &self.run) => bound?,
-            // The start itself finds that it is wanted no more.
-            () = wanted => return Ok(()),
+            done = &mut work => done,
+            () = node.table.unwanted(&self.uid, self.epoch) => {
+                abandoned.cancel();
+                // What is stopped here must be gone before the directory is removed.
+                work.await
+            }
         }
-        let failed = |what: &str, error: &std::io::Error| {
-            let text = format!("prepare source: {what}: {error}");
+    }
+
+    async fn prepare_until(
+        &self,
+        node: &Node,
+        plan: &Plan<'_>,
+        dir: &RunDir,
+        abandoned: &CancellationToken,
+    ) -> Result<(), Failure> {
+        let failed = |what: &str, error: &dyn std::error::Error| {
+            let text = format!("prepare source: {what}{error}");
             Failure::new(reason::PREPARE_SOURCE, &text)
         };
+        abandoned
+            .run_until_cancelled(workspace::check(node, &self.run))
+            .await
+            .unwrap_or(Ok(()))?;
         let kept = node.table.update(&self.uid, |entry| entry.prepared) == Some(true);
         if !kept {
             dir.prepare(plan.script)
-                .map_err(|error| failed("write inline", &error))?;
+                .map_err(|error| failed("write inline: ", &error))?;
+            if let Some(source) = &plan.git {
+                git::check_out(&node.config.git, source, dir, abandoned)
+                    .await
+                    .map_err(|error| failed("", &error))?;
+            }
             node.table.update(&self.uid, |entry| entry.prepared = true);
         }
         dir.reset(false)
-            .map_err(|error| failed("reset outputs", &error))
+            .map_err(|error| failed("reset outputs: ", &error))
     }
 
     /// Sends the start until it is known whether it happened (N-78 to N-82).

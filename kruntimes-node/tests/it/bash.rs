@@ -26,7 +26,11 @@ async fn real(workers: i64) -> Real {
 
 /// Starts a server that leaves programs this long to end by themselves.
 pub(crate) async fn real_with(workers: i64, termination_grace: Duration) -> Real {
-    let world = World::new(workers).await;
+    real_on(World::new(workers).await, termination_grace)
+}
+
+/// The same in a world that exists.
+pub(crate) fn real_on(world: World, termination_grace: Duration) -> Real {
     let socket = world.path("bash.sock");
     let config = bash::Config {
         work_dir: world.workspace(),

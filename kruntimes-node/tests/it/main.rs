@@ -5,6 +5,10 @@ mod bad_days;
 #[cfg(test)]
 mod bash;
 #[cfg(test)]
+mod forge;
+#[cfg(test)]
+mod git;
+#[cfg(test)]
 mod remains;
 #[cfg(test)]
 mod restart;
@@ -14,6 +18,8 @@ mod retry;
 mod stop;
 #[cfg(test)]
 mod task;
+#[cfg(test)]
+mod tool_cache;
 #[cfg(test)]
 mod workspace;
 #[cfg(test)]

@@ -12,7 +12,7 @@ use kruntimes_core::api::{
 };
 use kruntimes_core::crd::{self, Run};
 use kruntimes_k8s::clock::Clock;
-use kruntimes_node::{Config, LogRecord, LogSink, NodeDirs, Runtimed};
+use kruntimes_node::{Config, GitTool, LogRecord, LogSink, NodeDirs, Runtimed};
 use kruntimes_proto::RuntimeClient;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::await_condition;
@@ -62,6 +62,7 @@ pub(crate) struct World {
     pub(crate) logs: Arc<Collected>,
     pub(crate) workers: i64,
     pub(crate) pod_uid: String,
+    pub(crate) git: GitTool,
     temp: tempfile::TempDir,
     _background: Background,
 }
@@ -111,6 +112,7 @@ impl World {
             logs: Arc::default(),
             workers,
             pod_uid: String::new(),
+            git: GitTool::default(),
             temp: tempfile::tempdir().unwrap(),
             _background: background,
         };
@@ -157,6 +159,7 @@ impl World {
         let mut config = Config::new(NS, POD);
         config.runtime = "bash".into();
         config.workers = self.workers;
+        config.git = self.git.clone();
         let shutdown = CancellationToken::new();
         let runtimed = Runtimed::new(
             config,
