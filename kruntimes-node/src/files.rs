@@ -23,6 +23,8 @@ const PERSISTENT: &str = "persistent";
 const PRIVATE_WAY: [&str; 2] = [".kruntimes", "runs"];
 /// Directory of a Run that holds its checkout.
 const REPO: &str = "repo";
+/// Directory of a Run that its artifacts are left in.
+const ARTIFACTS: &str = "artifacts";
 
 /// The workspace root of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -198,6 +200,11 @@ impl RunDir {
         self.path().join("outputs")
     }
 
+    /// Directory the task leaves its artifacts in (N-38).
+    pub(crate) fn artifacts(&self) -> PathBuf {
+        self.path().join(ARTIFACTS)
+    }
+
     /// Private `HOME`; only in a PersistentWorkspace (N-69).
     pub(crate) fn private_home(&self) -> Option<PathBuf> {
         Some(self.home()?.join(".home"))
@@ -222,6 +229,25 @@ impl RunDir {
                 let way: PathBuf = [PERSISTENT, name].into_iter().chain(PRIVATE_WAY).collect();
                 root.walk(&way)
             }
+        }
+    }
+
+    /// Opens the working directory (section 6.1).
+    pub(crate) fn open_work(&self, git: bool) -> io::Result<Folder> {
+        let root = Folder::open(&self.root)?;
+        match &self.workspace {
+            Some(name) => root.enter(PERSISTENT)?.enter(name),
+            None if git => root.enter(&self.uid)?.enter(REPO),
+            None => root.enter(&self.uid),
+        }
+    }
+
+    /// Opens the directory for artifacts; nothing when there is none.
+    pub(crate) fn open_artifacts(&self) -> io::Result<Option<Folder>> {
+        match self.open().and_then(|own| own.enter(ARTIFACTS)) {
+            Ok(folder) => Ok(Some(folder)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -272,9 +298,9 @@ impl RunDir {
     pub(crate) fn reset(&self, artifacts: bool) -> io::Result<()> {
         let own = self.open()?;
         own.remove("outputs")?;
-        own.remove("artifacts")?;
+        own.remove(ARTIFACTS)?;
         if artifacts {
-            own.make("artifacts", STAGING)?;
+            own.make(ARTIFACTS, STAGING)?;
         }
         Ok(())
     }

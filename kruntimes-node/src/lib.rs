@@ -10,12 +10,14 @@
 //! leave their result in the entry of the Run and put it back into the queue.
 //!
 //! Today this executes tasks: with an inline source, out of a git repository or with arguments, in a directory
-//! of their own or in a PersistentWorkspace. Artifacts, functions and sessions are refused with a reason, never
-//! ignored.
+//! of their own or in a PersistentWorkspace, with artifacts of earlier Runs as inputs and a store for their own.
+//! Functions and sessions are refused with a reason, never ignored.
 
+mod artifact;
 mod config;
 mod events;
 mod files;
+mod finish;
 mod folder;
 mod git;
 mod heartbeat;
@@ -30,11 +32,16 @@ mod release;
 mod runtimed;
 mod server;
 mod start;
+mod status;
 mod table;
 mod tasks;
 mod tool_cache;
 mod workspace;
 
+pub use artifact::{
+    ARTIFACT_MAX_BYTES, ARTIFACTS_MAX_BYTES, ArtifactSettings, Artifacts, FilesystemStore, Item,
+    SettingsError, Store, StoreError, Stored, maintain,
+};
 pub use config::{Config, ConfigError};
 pub use files::NodeDirs;
 pub use git::GitTool;

@@ -17,6 +17,7 @@ use kruntimes_proto::Execution;
 use kube::{Api, ResourceExt as _};
 use tokio_util::sync::CancellationToken;
 
+use crate::artifact::Artifacts;
 use crate::config::Config;
 use crate::events::{Events, Note};
 use crate::files::NodeDirs;
@@ -42,6 +43,8 @@ pub(crate) struct Node {
     pub(crate) events: Events,
     pub(crate) logs: Arc<dyn LogSink>,
     pub(crate) files: NodeDirs,
+    /// Where artifacts go, if anywhere.
+    pub(crate) artifacts: Option<Artifacts>,
     pub(crate) clock: Clock,
     pub(crate) tasks: Tasks,
     /// Capacity the Pod advertises; `runs` is the number of workers (N-31).

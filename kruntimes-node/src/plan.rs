@@ -34,7 +34,14 @@ impl<'a> Plan<'a> {
     /// # Errors
     ///
     /// Returns the failure of the attempt when the spec cannot be executed by this runtimed.
-    pub(crate) fn of(spec: &'a RunSpec, uid: &str, dir: &RunDir) -> Result<Self, Failure> {
+    ///
+    /// `stored` tells that there is a store for artifacts.
+    pub(crate) fn of(
+        spec: &'a RunSpec,
+        uid: &str,
+        dir: &RunDir,
+        stored: bool,
+    ) -> Result<Self, Failure> {
         let task = supported(spec)?;
         let inline = spec.source.as_ref().and_then(|s| s.inline.as_deref());
         let git = match &spec.source {
@@ -53,7 +60,7 @@ impl<'a> Plan<'a> {
             &dir.source_way(git.is_some(), inline.is_some())
                 .join(entrypoint),
         );
-        let (env, ignored) = environment(&spec.env, dir)?;
+        let (env, ignored) = environment(&spec.env, dir, stored)?;
         Ok(Self {
             script: inline,
             request: ExecuteRequest {
@@ -111,9 +118,6 @@ fn supported(spec: &RunSpec) -> Result<&TaskMode, Failure> {
         }) => return Err(preparation("inlinePath needs function mode")),
         Some(_) | None => {}
     }
-    if !spec.artifact_inputs.is_empty() {
-        return Err(execution(&format!("artifact inputs are {YET}")));
-    }
     Ok(task)
 }
 
@@ -145,7 +149,11 @@ fn entrypoint(value: Option<&str>) -> Result<String, Failure> {
 type Environment<'a> = (BTreeMap<String, String>, Vec<&'a str>);
 
 /// Builds the environment: the Run's own entries, then what nobody may override (N-67 to N-70).
-fn environment<'a>(entries: &'a [EnvVar], dir: &RunDir) -> Result<Environment<'a>, Failure> {
+fn environment<'a>(
+    entries: &'a [EnvVar],
+    dir: &RunDir,
+    stored: bool,
+) -> Result<Environment<'a>, Failure> {
     let tmp = ("TMPDIR".to_owned(), text(&dir.tmp()));
     let mut env = BTreeMap::from([tmp.clone()]);
     let mut ignored = Vec::new();
@@ -177,8 +185,13 @@ fn environment<'a>(entries: &'a [EnvVar], dir: &RunDir) -> Result<Environment<'a
     }
     env.insert("KRUNTIME_OUTPUTS".to_owned(), text(&dir.outputs()));
     env.insert("KRUNTIME_TOOL_CACHE".to_owned(), text(&dir.tool_cache()));
-    // There is no artifact store, so a value of this name could only mislead.
-    env.remove("KRUNTIME_ARTIFACTS_DIR");
+    let artifacts = "KRUNTIME_ARTIFACTS_DIR";
+    if stored {
+        env.insert(artifacts.to_owned(), text(&dir.artifacts()));
+    } else {
+        // A value of this name could only mislead.
+        env.remove(artifacts);
+    }
     Ok((env, ignored))
 }
 
@@ -243,7 +256,7 @@ mod tests {
             source: Some(inline("echo hi")),
             ..task(Some("/x"), &["a"])
         };
-        let plan = Plan::of(&spec, "u-1", &dir()).unwrap();
+        let plan = Plan::of(&spec, "u-1", &dir(), false).unwrap();
         assert_eq!(plan.script, Some("echo hi"));
         assert_eq!(plan.request.entrypoint, "script");
         assert!(plan.request.args.is_empty());
@@ -257,7 +270,7 @@ mod tests {
             source: Some(Source::default()),
             ..task(None, &["echo", ""])
         };
-        let plan = Plan::of(&spec, "u-1", &dir()).unwrap();
+        let plan = Plan::of(&spec, "u-1", &dir(), false).unwrap();
         assert_eq!(plan.script, None);
         assert_eq!(plan.request.args, ["echo", ""]);
         assert_eq!(plan.request.entrypoint, "script");
@@ -284,7 +297,7 @@ mod tests {
             ],
             ..task(None, &[])
         };
-        let plan = Plan::of(&spec, "u-1", &dir()).unwrap();
+        let plan = Plan::of(&spec, "u-1", &dir(), false).unwrap();
         let env: Vec<_> = plan
             .request
             .env
@@ -303,13 +316,16 @@ mod tests {
             ]
         );
         assert_eq!(plan.ignored, ["SECRET"]);
+        let stored = Plan::of(&spec, "u-1", &dir(), true).unwrap().request;
+        let artifacts = &stored.env["KRUNTIME_ARTIFACTS_DIR"];
+        assert_eq!(artifacts, "/workspace/u-1/artifacts", "N-68");
         for name in ["", "A=B", "A\0"] {
             let spec = RunSpec {
                 env: vec![var(name, None)],
                 ..task(None, &[])
             };
             assert_eq!(
-                Plan::of(&spec, "u-1", &dir()).unwrap_err().reason,
+                Plan::of(&spec, "u-1", &dir(), false).unwrap_err().reason,
                 "RuntimeExecute"
             );
         }
@@ -317,7 +333,7 @@ mod tests {
             env: vec![var("TMPDIR", Some("/tmp"))],
             ..task(None, &[])
         };
-        let plan = Plan::of(&own, "u-1", &dir()).unwrap();
+        let plan = Plan::of(&own, "u-1", &dir(), false).unwrap();
         assert_eq!(plan.request.env["TMPDIR"], "/tmp", "N-69");
     }
 
@@ -334,7 +350,7 @@ mod tests {
             env: vec![var("HOME"), var("TMPDIR")],
             ..task(None, &[])
         };
-        let request = Plan::of(&spec, "u-1", &dir).unwrap().request;
+        let request = Plan::of(&spec, "u-1", &dir, false).unwrap().request;
         assert_eq!(request.working_dir, "/workspace/persistent/w");
         assert_eq!(request.entrypoint, ".kruntimes/runs/u-1/script");
         for (name, want) in [
@@ -349,7 +365,7 @@ mod tests {
             assert_eq!(request.env[name], want);
         }
         let plain = task(Some("a/b.sh"), &[]);
-        let request = Plan::of(&plain, "u-1", &dir).unwrap().request;
+        let request = Plan::of(&plain, "u-1", &dir, false).unwrap().request;
         assert_eq!(request.entrypoint, "a/b.sh");
     }
 
@@ -362,12 +378,12 @@ mod tests {
             }),
             ..task(Some("ci/build.sh"), &["a"])
         };
-        let request = Plan::of(&spec, "u-1", &dir()).unwrap().request;
+        let request = Plan::of(&spec, "u-1", &dir(), false).unwrap().request;
         assert_eq!(request.working_dir, "/workspace/u-1/repo");
         assert_eq!(request.entrypoint, "ci/build.sh");
         assert_eq!(request.env["KRUNTIME_OUTPUTS"], "/workspace/u-1/outputs");
         let dir = NodeDirs::new("/workspace").run("u-1", Some("w")).unwrap();
-        let request = Plan::of(&spec, "u-1", &dir).unwrap().request;
+        let request = Plan::of(&spec, "u-1", &dir, false).unwrap().request;
         assert_eq!(request.working_dir, "/workspace/persistent/w");
         assert_eq!(request.entrypoint, ".kruntimes/runs/u-1/repo/ci/build.sh");
     }
@@ -407,7 +423,7 @@ mod tests {
                 "PrepareSource",
             ),
         ] {
-            let failure = Plan::of(&spec, "u-1", &dir()).unwrap_err();
+            let failure = Plan::of(&spec, "u-1", &dir(), false).unwrap_err();
             assert_eq!(failure.reason, reason, "{failure:?}");
         }
     }

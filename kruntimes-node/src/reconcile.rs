@@ -19,8 +19,8 @@ use crate::events::Note;
 use crate::node::{self, Node, until};
 use crate::server::STATUS_LIMIT;
 use crate::start::{self, Start};
-use crate::table::Refused;
-use crate::{outputs, recovery, release};
+use crate::table::{Refused, Upload};
+use crate::{recovery, release};
 
 /// Wait before a Run that cannot be claimed is looked at again, unless something frees room (N-25).
 const CLAIM_AGAIN: Duration = Duration::from_secs(1);
@@ -63,15 +63,18 @@ pub(crate) async fn reconcile(node: &Arc<Node>, key: ObjectKey) -> Outcome {
     Outcome::Retry
 }
 
-enum Next {
+pub(crate) enum Next {
+    /// Decide again.
     Again,
+    /// Come back as told.
     Stop(Outcome),
 }
 
-struct Turn<'a> {
-    node: &'a Arc<Node>,
-    run: Arc<Run>,
-    uid: String,
+/// One reconcile on its way.
+pub(crate) struct Turn<'a> {
+    pub(crate) node: &'a Arc<Node>,
+    pub(crate) run: Arc<Run>,
+    pub(crate) uid: String,
     /// What the server said in this reconcile; a bare state comes from an event.
     answer: Option<Said>,
     /// When this reconcile recorded a failure that is repeated.
@@ -106,7 +109,7 @@ impl Said {
 }
 
 impl Turn<'_> {
-    fn status(&self) -> RunStatus {
+    pub(crate) fn status(&self) -> RunStatus {
         self.run.status.clone().unwrap_or_default()
     }
 
@@ -163,7 +166,7 @@ impl Turn<'_> {
     }
 
     /// Waits until `at`, and no longer than a server that reports nothing may be left alone.
-    fn wait(&self, now: Timestamp, at: Option<Timestamp>) -> Outcome {
+    pub(crate) fn wait(&self, now: Timestamp, at: Option<Timestamp>) -> Outcome {
         let look = if self.node.server.is_pushing() {
             SAFETY
         } else {
@@ -209,7 +212,7 @@ impl Turn<'_> {
         self.answer = Some(said);
     }
 
-    fn deadline(&self) -> Option<Timestamp> {
+    pub(crate) fn deadline(&self) -> Option<Timestamp> {
         let exact = self
             .node
             .table
@@ -285,23 +288,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Reads what a successful task left behind and writes its end (N-96).
-    async fn collect(&mut self) -> Next {
-        let workspace = node::workspace_of(&self.run);
-        let read = match self.node.files.run(&self.uid, workspace.as_deref()) {
-            Ok(dir) => outputs::read(&dir).await,
-            Err(_) => Ok(std::collections::BTreeMap::new()),
-        };
-        let (status, now) = (self.status(), self.node.clock.now());
-        let change = match read {
-            Ok(outputs) => life::succeeded(&status, outputs, Vec::new(), now),
-            Err(failure) => life::failed(&self.run.spec, &status, failure, true, now),
-        };
-        self.write(change).await
-    }
-
     /// Writes a status and does what belongs to it. Nothing else happens when the write fails (N-97).
-    async fn write(&mut self, change: Change) -> Next {
+    pub(crate) async fn write(&mut self, change: Change) -> Next {
         let version = self.run.metadata.resource_version.as_deref();
         let patch = match status_patch(version, &self.status(), &change.status) {
             Ok(Some(patch)) => patch,
@@ -378,6 +366,7 @@ impl Turn<'_> {
             entry.epoch += 1;
             entry.pushed = None;
             entry.report = None;
+            entry.upload = Upload::default();
             (entry.stdout, entry.stderr) = Default::default();
             entry.local = Local {
                 attempt,

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kruntimes_core::api::RunPhase;
 use kruntimes_core::crd::Run;
 use kruntimes_proto::ClientError;
 use tokio::time::{Instant, sleep};
 
+use crate::artifact;
 use crate::node::Node;
 
 /// Wait between two tries to forget, within one series (N-124).
@@ -36,9 +38,9 @@ pub(crate) fn spawn(node: &Arc<Node>, uid: &str, run: Option<Arc<Run>>, stop: bo
 }
 
 async fn release(node: &Node, uid: &str, run: Option<Arc<Run>>, stop: bool) {
-    // A start on its way must end first, or it could begin what was just stopped (N-80).
+    // A start on its way must end first, or it could begin what was just stopped (N-80); a collection too.
     let starting = node.table.update(uid, |entry| entry.local.starting) == Some(true);
-    node.table.no_start(uid).await;
+    node.table.settled(uid).await;
     if stop || starting {
         stop_work(node, uid, run.as_deref()).await;
         if let Some(run) = &run {
@@ -49,6 +51,12 @@ async fn release(node: &Node, uid: &str, run: Option<Arc<Run>>, stop: bool) {
         node.tell_end(run, uid);
     }
     forget(node, uid, || true).await;
+    if let (Some(artifacts), Some(run)) = (&node.artifacts, &run) {
+        let status = run.status.clone().unwrap_or_default();
+        if status.artifact_store.is_some() && status.phase != RunPhase::Succeeded {
+            artifact::discard(artifacts, run, uid).await;
+        }
+    }
     let workspace = node.table.update(uid, |entry| entry.workspace.clone());
     if let Ok(dir) = node.files.run(uid, workspace.flatten().as_deref()) {
         dir.remove().await;
@@ -135,7 +143,7 @@ pub(crate) fn spawn_forget(node: &Arc<Node>, uid: &str) {
     };
     let (shared, uid) = (Arc::clone(node), uid.to_owned());
     node.tasks.spawn(async move {
-        shared.table.no_start(&uid).await;
+        shared.table.settled(&uid).await;
         let wanted = || shared.table.wants(&uid, epoch);
         forget(&shared, &uid, wanted).await;
         if wanted() {

@@ -14,9 +14,11 @@ use kruntimes_k8s::queue::{self, WorkQueue};
 use kruntimes_proto::RuntimeClient;
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
+use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::artifact::Artifacts;
 use crate::config::Config;
 use crate::events::Events;
 use crate::files::NodeDirs;
@@ -26,7 +28,7 @@ use crate::server::Server;
 use crate::table::Table;
 use crate::tasks::Tasks;
 use crate::workspace::Workspaces;
-use crate::{heartbeat, push, reconcile, recovery, workspace};
+use crate::{heartbeat, push, reconcile, recovery, status, workspace};
 
 /// How long a shutdown waits for work that is about to end (N-198).
 const DRAIN: Duration = Duration::from_secs(20);
@@ -41,6 +43,8 @@ pub struct Runtimed {
     clock: Clock,
     logs: Arc<dyn LogSink>,
     files: NodeDirs,
+    artifacts: Option<Artifacts>,
+    status: Option<TcpListener>,
     shutdown: CancellationToken,
 }
 
@@ -61,6 +65,8 @@ impl Runtimed {
             clock,
             logs,
             files,
+            artifacts: None,
+            status: None,
             shutdown: CancellationToken::new(),
         }
     }
@@ -69,6 +75,18 @@ impl Runtimed {
     /// that end within twenty seconds are still recorded. No status is written for a shutdown (N-198).
     pub fn with_shutdown(mut self, shutdown: CancellationToken) -> Self {
         self.shutdown = shutdown;
+        self
+    }
+
+    /// Keeps what tasks leave behind; without it they have no directory for artifacts.
+    pub fn with_artifacts(mut self, artifacts: Option<Artifacts>) -> Self {
+        self.artifacts = artifacts;
+        self
+    }
+
+    /// Answers other components here: execution status, and artifacts if they are kept (N-6, N-7).
+    pub fn with_status_listener(mut self, listener: Option<TcpListener>) -> Self {
+        self.status = listener;
         self
     }
 
@@ -91,6 +109,7 @@ impl Runtimed {
             events,
             logs: self.logs,
             files: self.files,
+            artifacts: self.artifacts,
             clock: self.clock,
             tasks,
             capacity: Mutex::new(Amounts::new()),
@@ -113,6 +132,7 @@ impl Runtimed {
             () = drain(&node) => {}
             () = work => {}
             () = follow_runs(&node, self.client.clone()) => {}
+            () = status::serve(&node, self.status) => {}
             () = workspace::tend(&node, self.client.clone()) => {}
             () = heartbeat::beat(&node, self.client.clone()) => {}
             () = outbox.deliver(self.client.clone(), &namespace) => {}

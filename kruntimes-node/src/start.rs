@@ -12,11 +12,12 @@ use kube::ResourceExt as _;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use crate::artifact::{Inputs, StoreError};
 use crate::events::Note;
 use crate::files::RunDir;
 use crate::node::{self, Node, until};
 use crate::plan::Plan;
-use crate::{git, release, workspace};
+use crate::{artifact, git, release, workspace};
 
 /// How long an ambiguous start is pursued before the attempt counts as failed.
 const PURSUIT: Duration = Duration::from_secs(10);
@@ -63,7 +64,8 @@ impl Start {
             .map_err(|error| {
                 Failure::new(reason::PREPARE_SOURCE, &format!("prepare source: {error}"))
             })?;
-        let plan = Plan::of(&self.run.spec, &self.uid, &dir)?;
+        let stored = node.artifacts.is_some();
+        let plan = Plan::of(&self.run.spec, &self.uid, &dir, stored)?;
         // The server is asked while the files are written.
         let (cleared, prepared) = futures::join!(self.clear(node), self.prepare(node, &plan, &dir));
         prepared?;
@@ -131,10 +133,48 @@ impl Start {
                     .await
                     .map_err(|error| failed("", &error))?;
             }
+            self.stage(node, dir, plan.git.is_some(), abandoned).await?;
             node.table.update(&self.uid, |entry| entry.prepared = true);
         }
-        dir.reset(false)
+        dir.reset(node.artifacts.is_some())
             .map_err(|error| failed("reset outputs: ", &error))
+    }
+
+    /// Puts the artifacts of other Runs in place (N-56, N-61).
+    async fn stage(
+        &self,
+        node: &Node,
+        dir: &RunDir,
+        git: bool,
+        abandoned: &CancellationToken,
+    ) -> Result<(), Failure> {
+        let inputs = self.run.spec.artifact_inputs.clone();
+        if inputs.is_empty() {
+            return Ok(());
+        }
+        let failed = |text: &str| Failure::new(reason::RUNTIME_EXECUTE, text);
+        let Some(artifacts) = node.artifacts.clone() else {
+            return Err(failed("artifactInputs need an artifact store"));
+        };
+        let (dir, abandoned) = (dir.clone(), abandoned.clone());
+        let staged = tokio::task::spawn_blocking(move || {
+            let work = dir.open_work(git).map_err(|error| error.to_string())?;
+            let wanted = || {
+                if abandoned.is_cancelled() {
+                    Err(StoreError::Abandoned)
+                } else {
+                    Ok(())
+                }
+            };
+            let inputs = Inputs {
+                store: artifacts.store.as_ref(),
+                list: &inputs,
+                limit: artifacts.all_max_bytes,
+            };
+            artifact::stage(&inputs, &work, &wanted)
+        });
+        let staged = staged.await.unwrap_or_else(|error| Err(error.to_string()));
+        staged.map_err(|text| failed(&text))
     }
 
     /// Sends the start until it is known whether it happened (N-78 to N-82).

@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use jiff::Timestamp;
 use kruntimes_core::life::{Failure, Hold, Local};
 use kruntimes_core::resources::{self, Amounts};
 use kruntimes_k8s::cache::ObjectKey;
 use kruntimes_proto::{Execution, ExecutionState};
 use tokio::sync::watch;
 
+use crate::artifact::Collected;
 use crate::logs::Cursor;
 
 /// One held Run.
@@ -34,8 +36,23 @@ pub(crate) struct Entry {
     pub(crate) report: Option<Execution>,
     /// Exit code of the present attempt, when its process ended by itself.
     pub(crate) exit_code: Option<i32>,
+    /// What is known of storing its artifacts.
+    pub(crate) upload: Upload,
     pub(crate) stdout: Cursor,
     pub(crate) stderr: Cursor,
+}
+
+/// How far the artifacts of one attempt are.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Upload {
+    /// A collection is on its way.
+    pub(crate) busy: bool,
+    /// How the last one ended, until somebody has seen it.
+    pub(crate) result: Option<Collected>,
+    /// How often the store has failed.
+    pub(crate) failures: u32,
+    /// When it is asked again.
+    pub(crate) again: Option<Timestamp>,
 }
 
 #[derive(Debug, Default)]
@@ -195,15 +212,15 @@ impl Table {
         });
     }
 
-    /// Waits until no start of this Run is on its way.
-    pub(crate) async fn no_start(&self, uid: &str) {
+    /// Waits until neither a start nor a collection of this Run is on its way.
+    pub(crate) async fn settled(&self, uid: &str) {
         let mut changes = self.changed.subscribe();
         loop {
             let starting = self
                 .lock()
                 .entries
                 .get(uid)
-                .is_some_and(|entry| entry.local.starting);
+                .is_some_and(|entry| entry.local.starting || entry.upload.busy);
             // The sender lives in `self`, so waiting cannot fail.
             if !starting || changes.changed().await.is_err() {
                 return;
@@ -292,12 +309,12 @@ mod tests {
     #[tokio::test]
     async fn waiting_for_a_start_ends_with_the_start_or_the_entry() {
         let table = std::sync::Arc::new(Table::new());
-        table.no_start("a").await;
+        table.settled("a").await;
         table.adopt("a", Entry::default());
         table.update("a", |entry| entry.local.starting = true);
         let waiting = tokio::spawn({
             let table = std::sync::Arc::clone(&table);
-            async move { table.no_start("a").await }
+            async move { table.settled("a").await }
         });
         tokio::task::yield_now().await;
         table.start_ended("a", 0, None);

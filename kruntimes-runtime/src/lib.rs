@@ -6,7 +6,7 @@
 //!   it so that no descendant is left.
 //! - [`Supervisor`] keeps executions by id: start, read, stop, forget, tell. It asks an [`Adapter`]
 //!   what to start, and is itself a [`RuntimeClient`](kruntimes_proto::RuntimeClient) for use in process.
-//! - [`bash`] is the adapter for shell scripts.
+//! - [`bash`] is the adapter for shell scripts, [`python`] that for Python.
 //! - [`server`] puts anything that is a `RuntimeClient` on a unix socket or a TCP port.
 //!
 //! The feature `testing` adds `testing`, the conformance suite for authors of other servers.
@@ -19,6 +19,7 @@ pub mod bash;
 mod capture;
 mod directory;
 pub mod process;
+pub mod python;
 mod run;
 pub mod server;
 mod supervisor;

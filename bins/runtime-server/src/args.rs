@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use kruntimes_runtime::bash::Config;
 use kruntimes_runtime::server::{Listener, ServeError};
+use kruntimes_runtime::{Supervisor, bash, python};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -17,6 +17,9 @@ const EXAMPLES: &str = "\
 Examples:
   Serve Bash on the usual port, for the sidecar in the same Pod:
       runtime-server --language bash
+
+  Serve Python, on its own usual port:
+      runtime-server --language python
 
   Serve on a unix socket below another work root:
       runtime-server --language bash --socket /run/kruntimes/bash.sock --work-dir /srv/work
@@ -30,13 +33,13 @@ Examples:
 #[derive(Debug, Parser)]
 #[command(name = "runtime-server", version, after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Language of the programs: `bash`.
-    #[arg(long, value_name = "LANGUAGE", value_parser = language)]
+    /// Language of the programs.
+    #[arg(long, value_name = "LANGUAGE")]
     language: Language,
 
-    /// Port to listen on.
-    #[arg(long, default_value_t = 9091, conflicts_with = "socket")]
-    port: u16,
+    /// Port to listen on; 9091 for bash and 9092 for python when absent.
+    #[arg(long, conflicts_with = "socket")]
+    port: Option<u16>,
 
     /// Address to listen on; the server asks nobody for a password, so think before you widen it.
     #[arg(long, default_value = "127.0.0.1", conflicts_with = "socket")]
@@ -59,19 +62,25 @@ pub(crate) struct Args {
         visible_alias = "session-termination-grace"
     )]
     termination_grace: Duration,
+
+    /// The same in seconds.
+    #[arg(long, value_name = "SECONDS", conflicts_with = "termination_grace")]
+    session_termination_grace_seconds: Option<u32>,
 }
 
-/// Languages this build can serve.
-#[derive(Clone, Copy, Debug)]
+/// Languages that are served.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Language {
     Bash,
+    Python,
 }
 
-fn language(text: &str) -> Result<Language, String> {
-    match text {
-        "bash" => Ok(Language::Bash),
-        "python" => Err("this build does not serve python, only bash".to_owned()),
-        _ => Err("expected `bash`".to_owned()),
+impl Language {
+    fn port(self) -> u16 {
+        match self {
+            Self::Bash => 9091,
+            Self::Python => 9092,
+        }
     }
 }
 
@@ -95,23 +104,37 @@ impl Args {
         args
     }
 
-    /// Turns the flags into what the library takes.
-    pub(crate) fn config(&self) -> Config {
+    /// Makes what the flags describe.
+    pub(crate) fn supervisor(&self) -> Result<Supervisor, ServeError> {
+        let termination_grace = self
+            .session_termination_grace_seconds
+            .map_or(self.termination_grace, |seconds| {
+                Duration::from_secs(seconds.into())
+            });
+        let work_dir = self.work_dir.clone();
         match self.language {
-            Language::Bash => Config {
-                work_dir: self.work_dir.clone(),
-                termination_grace: self.termination_grace,
-                ..Config::default()
-            },
+            Language::Bash => bash::Config {
+                work_dir,
+                termination_grace,
+                ..bash::Config::default()
+            }
+            .supervisor(),
+            Language::Python => python::Config {
+                work_dir,
+                termination_grace,
+                ..python::Config::default()
+            }
+            .supervisor(),
         }
     }
 
     /// Binds the socket or port.
     pub(crate) async fn listener(&self) -> Result<Listener, ServeError> {
-        match &self.socket {
-            Some(path) => Listener::unix(path),
-            None => Listener::tcp(&format!("{}:{}", self.host, self.port)).await,
+        if let Some(path) = &self.socket {
+            return Listener::unix(path);
         }
+        let port = self.port.unwrap_or(self.language.port());
+        Listener::tcp(&format!("{}:{port}", self.host)).await
     }
 }
 

@@ -20,7 +20,7 @@ async fn main() -> ExitCode {
 
 async fn run(args: &args::Args) -> Result<(), ServeError> {
     let shutdown = args::stop_signals().map_err(ServeError::Signals)?;
-    let supervisor = args.config().supervisor()?;
+    let supervisor = args.supervisor()?;
     let listener = args.listener().await?;
     tracing::info!(endpoint = listener.endpoint(), "serving");
     serve_supervisor(listener, supervisor, shutdown).await

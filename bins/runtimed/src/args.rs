@@ -1,12 +1,14 @@
 //! Flags and environment of runtimed, and the process around it.
 
 use std::error::Error;
-use std::io::IsTerminal as _;
+use std::ffi::OsString;
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use kruntimes_node::{Config, NodeDirs};
+use kruntimes_node::{ArtifactSettings, Artifacts, Config, GitTool, NodeDirs, SettingsError};
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -20,8 +22,11 @@ Examples:
 Execution output goes to standard output, one JSON object per line, and nothing
 else does; diagnostics go to standard error, filtered by RUST_LOG.
 
-Flags of artifact stores, of the metrics, health and status listeners and of the
-gateway are refused: this build has none of them yet.";
+Flags of S3 stores, of the metrics and health listeners and of the gateway are
+refused: this build has none of them yet.
+
+Git sources are fetched by the git program. It is given the proxy variables of
+this process, GIT_SSL_CAINFO, and nothing else.";
 
 /// Claims Runs of its own Pod and has the local Runtime Server execute them.
 ///
@@ -51,6 +56,40 @@ pub(crate) struct Args {
     #[arg(long, default_value = "/workspace", value_name = "PATH")]
     work_dir: PathBuf,
 
+    /// Address for other components of the cluster, such as :9093; 0 for none
+    #[arg(long, default_value = ":9093", value_name = "ADDRESS", value_parser = address)]
+    status_addr: String,
+
+    /// Where artifacts are kept: filesystem; empty for nowhere
+    #[arg(long, default_value = "", value_name = "DRIVER")]
+    artifact_store_driver: String,
+
+    /// Directory of a filesystem store
+    #[arg(long, default_value = "", value_name = "PATH")]
+    artifact_store_root: PathBuf,
+
+    /// Claim of the volume that directory is on
+    #[arg(long, default_value = "", value_name = "NAME")]
+    artifact_volume_claim: String,
+
+    /// Stored bytes of one artifact
+    #[arg(
+        long,
+        default_value_t = 1_073_741_824,
+        value_name = "BYTES",
+        allow_negative_numbers = true
+    )]
+    max_artifact_bytes: i64,
+
+    /// Stored bytes of all artifacts of a Run
+    #[arg(
+        long,
+        default_value_t = 10_737_418_240,
+        value_name = "BYTES",
+        allow_negative_numbers = true
+    )]
+    max_artifacts_bytes: i64,
+
     /// Name of the Pod; the host name when absent
     #[arg(long, env = "POD_NAME", value_name = "NAME")]
     pod_name: Option<String>,
@@ -76,13 +115,68 @@ impl Args {
             pod_uid: self.pod_uid.clone().filter(|uid| !uid.is_empty()),
             runtime: self.runtime_name.clone(),
             workers: self.workers,
+            git: GitTool {
+                env: network_variables(),
+                ..GitTool::default()
+            },
             ..Config::new(&self.pod_namespace, &pod_name)
+        }
+    }
+
+    /// Makes the artifact store, if there is one.
+    pub(crate) fn artifacts(&self) -> Result<Option<Artifacts>, SettingsError> {
+        let settings = ArtifactSettings {
+            driver: self.artifact_store_driver.clone(),
+            root: self.artifact_store_root.clone(),
+            volume_claim: self.artifact_volume_claim.clone(),
+            max_artifact_bytes: self.max_artifact_bytes,
+            max_artifacts_bytes: self.max_artifacts_bytes,
+        };
+        settings.open(&self.runtime_name)
+    }
+
+    /// Takes the status address, if there is one.
+    pub(crate) async fn status_listener(&self) -> io::Result<Option<TcpListener>> {
+        let address = &self.status_addr;
+        if address.is_empty() {
+            return Ok(None);
+        }
+        let Some(port) = address.strip_prefix(':') else {
+            return TcpListener::bind(address).await.map(Some);
+        };
+        match TcpListener::bind(format!("[::]:{port}")).await {
+            // Where IPv6 is switched off, the other family is everything there is.
+            Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
+                TcpListener::bind(format!("0.0.0.0:{port}")).await.map(Some)
+            }
+            bound => bound.map(Some),
         }
     }
 
     pub(crate) fn files(&self) -> NodeDirs {
         NodeDirs::new(&self.work_dir)
     }
+}
+
+/// Reads an address; `0` stands for none.
+fn address(text: &str) -> Result<String, String> {
+    let port = text.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+    match port {
+        _ if text == "0" => Ok(String::new()),
+        Some(Ok(_)) => Ok(text.to_owned()),
+        Some(Err(_)) | None => Err("expected an address such as :9093, or 0 for none".to_owned()),
+    }
+}
+
+/// Reads what git needs to know of the network around it.
+fn network_variables() -> Vec<(OsString, OsString)> {
+    const PROXIES: [&str; 4] = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"];
+    let lower = PROXIES.map(str::to_lowercase);
+    let names = PROXIES.into_iter().chain(lower.iter().map(String::as_str));
+    names
+        .chain(["GIT_SSL_CAINFO"])
+        .filter_map(|name| Some((name.into(), std::env::var_os(name)?)))
+        .collect()
 }
 
 /// Reads the host name, which in a Pod is the name of the Pod; empty when there is none.
@@ -156,11 +250,37 @@ mod tests {
     #[test]
     fn flags_of_what_is_missing_are_refused() {
         for flag in [
-            "--artifact-store-driver=s3",
-            "--status-addr=:9093",
+            "--artifact-s3-bucket=x",
+            "--status-addr=9093",
             "--gateway-url=x",
         ] {
             assert!(Args::try_parse_from(["runtimed", flag]).is_err(), "{flag}");
         }
+    }
+
+    #[test]
+    fn n_19_a_store_that_cannot_work_is_named() {
+        let args = |line: &str| Args::parse_from(format!("runtimed {line}").split(' '));
+        let missing = args("--artifact-store-driver filesystem --runtime-name bash");
+        let error = missing.artifacts().unwrap_err().to_string();
+        assert!(error.starts_with("--artifact-store-root"), "{error}");
+        let s3 = args("--artifact-store-driver s3 --runtime-name bash");
+        assert!(s3.artifacts().is_err());
+        let good = args(
+            "--artifact-store-driver filesystem --artifact-store-root /a --artifact-volume-claim c --runtime-name bash",
+        );
+        assert!(good.artifacts().unwrap().is_some());
+        assert!(args("--workers 2").artifacts().unwrap().is_none());
+        let negative = args("--max-artifact-bytes -1");
+        assert!(negative.artifacts().is_err());
+    }
+
+    #[tokio::test]
+    async fn the_status_address_is_taken_or_off() {
+        let args = |address: &str| Args::parse_from(["runtimed", "--status-addr", address]);
+        let listener = args("127.0.0.1:0").status_listener().await.unwrap();
+        assert!(listener.is_some());
+        assert!(args(":0").status_listener().await.unwrap().is_some());
+        assert!(args("0").status_listener().await.unwrap().is_none());
     }
 }

@@ -18,6 +18,10 @@ async fn main() -> ExitCode {
     if let Err(error) = config.check(&files) {
         return args::failed("bad configuration", &error);
     }
+    let artifacts = match args.artifacts() {
+        Ok(artifacts) => artifacts,
+        Err(error) => return args::failed("bad configuration", &error),
+    };
     let runtime = match kruntimes_proto::connect(&args.runtime_endpoint) {
         Ok(runtime) => Arc::new(runtime),
         Err(error) => return args::failed("bad --runtime-endpoint", &error),
@@ -27,7 +31,14 @@ async fn main() -> ExitCode {
         Err(error) => return args::failed("no access to a cluster", &error),
     };
     let logs = Arc::new(JsonLines::new(std::io::stdout()));
-    let runtimed = Runtimed::new(config, client, runtime, Clock::system(), logs, files);
-    Box::pin(runtimed.with_shutdown(args::stop_signals()).run()).await;
+    let status = match args.status_listener().await {
+        Ok(status) => status,
+        Err(error) => return args::failed("cannot listen on --status-addr", &error),
+    };
+    let runtimed = Runtimed::new(config, client, runtime, Clock::system(), logs, files)
+        .with_artifacts(artifacts)
+        .with_status_listener(status)
+        .with_shutdown(args::stop_signals());
+    Box::pin(runtimed.run()).await;
     ExitCode::SUCCESS
 }

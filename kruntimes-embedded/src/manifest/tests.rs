@@ -273,10 +273,10 @@ fn c_73_an_unavailable_runtime_is_refused_with_those_that_exist() {
     let manifest = read("f", text).unwrap();
     assert_eq!(manifest.check(&Known::default()), []);
     let runtime = "apiVersion: kruntimes.io/v1alpha1\nkind: Runtime\nmetadata: {name: python}\nspec:\n  \
-                   template: {spec: {containers: [{name: runtime, image: registry.example/python:3}]}}\n";
+                   template: {spec: {containers: [{name: runtime, image: registry.example/ruby:3}]}}\n";
     insta::assert_snapshot!(checked(&format!("{text}---\n{runtime}")), @r"
-    9:57 error K050 image `registry.example/python:3` has no runtime server on this machine <registry.example/python:3>
-        available: `bash`
+    9:57 error K050 image `registry.example/ruby:3` has no runtime server on this machine <registry.example/ruby:3>
+        available: `bash`, `python`
     ");
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use k8s_openapi::api::core::v1::Pod;
+use kruntimes_node::Artifacts;
 use kruntimes_proto::RuntimeClient;
 
 /// Why a Pod cannot be started.
@@ -54,4 +55,9 @@ pub trait PodBackend: Send + Sync {
     ///
     /// Returns why the Pod stays not ready; the start is tried again.
     async fn start(&self, pod: &Pod) -> Result<Arc<dyn PodSandbox>, BackendError>;
+
+    /// Returns where the Runs of all Pods keep their artifacts; nowhere by default.
+    fn artifacts(&self) -> Option<Artifacts> {
+        None
+    }
 }

@@ -1,4 +1,4 @@
-//! Pods made of processes of this machine: a bash Runtime Server on a unix socket.
+//! Pods made of processes of this machine: a Runtime Server on a unix socket.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use k8s_openapi::api::core::v1::{Container, Pod};
+use kruntimes_node::{Artifacts, FilesystemStore};
 use kruntimes_proto::RuntimeClient;
-use kruntimes_runtime::bash;
-use kruntimes_runtime::server::ServerHandle;
+use kruntimes_runtime::server::{ServeError, ServerHandle};
+use kruntimes_runtime::{bash, python};
 use kube::ResourceExt as _;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::{BackendError, PodBackend, PodSandbox};
 
 /// Names of the Runtime Servers this node has.
-pub(crate) const LOCAL_SERVERS: &[&str] = &["bash"];
+pub(crate) const LOCAL_SERVERS: &[&str] = &["bash", "python"];
 
 /// Longest path that fits into the address of a unix socket.
 const SOCKET_PATH_MAX: usize = 107;
@@ -34,7 +35,7 @@ pub struct BashBackendConfig {
     pub records: Option<PathBuf>,
 }
 
-/// Starts a bash Runtime Server per Pod.
+/// Starts a Runtime Server per Pod: bash or python, as its image or its `--language` says.
 #[derive(Clone, Debug)]
 pub struct BashBackend {
     config: BashBackendConfig,
@@ -81,24 +82,20 @@ impl PodBackend for BashBackend {
     async fn start(&self, pod: &Pod) -> Result<Arc<dyn PodSandbox>, BackendError> {
         let containers = pod.spec.as_ref().map(|spec| spec.containers.as_slice());
         let runtime = containers.and_then(<[Container]>::first);
-        if runtime.and_then(local_server).is_none() {
+        let Some(language) = runtime.and_then(local_server) else {
             return Err(BackendError::UnknownImage {
                 image: runtime.and_then(|c| c.image.clone()).unwrap_or_default(),
                 available: LOCAL_SERVERS.join(", "),
             });
-        }
+        };
         let home = self.config.root.join(pod.namespace().unwrap_or_default());
         let home = home.join(pod.name_any());
         let workspace = home.join("workspace");
         make_directory(&workspace)?;
         let (socket, short) = socket_in(&home)?;
-        let config = bash::Config {
-            work_dir: workspace.clone(),
-            termination_grace: self.config.grace,
-            records: self.config.records.clone(),
-        };
         let refused = |error: &dyn std::error::Error| BackendError::Server(error.to_string());
-        let server = bash::serve_unix(&socket, &config, &CancellationToken::new())
+        let server = self
+            .serve(language, &socket, &workspace)
             .map_err(|error| refused(&error))?;
         let client =
             kruntimes_proto::connect(server.endpoint()).map_err(|error| refused(&error))?;
@@ -108,6 +105,47 @@ impl PodBackend for BashBackend {
             server: Mutex::new(Some(server)),
             _short: short,
         }))
+    }
+
+    fn artifacts(&self) -> Option<Artifacts> {
+        // No namespace is called so.
+        let root = self.config.root.join(".artifacts");
+        let store = make_directory(&root)
+            .map_err(|error| error.to_string())
+            .and_then(|()| FilesystemStore::new(root, "local").map_err(|error| error.to_string()));
+        match store {
+            Ok(store) => Some(Artifacts::new(Arc::new(store))),
+            Err(error) => {
+                tracing::warn!(error, "artifacts cannot be kept");
+                None
+            }
+        }
+    }
+}
+
+impl BashBackend {
+    fn serve(
+        &self,
+        language: &str,
+        socket: &Path,
+        workspace: &Path,
+    ) -> Result<ServerHandle, ServeError> {
+        let (work_dir, records) = (workspace.to_owned(), self.config.records.clone());
+        let (termination_grace, end) = (self.config.grace, CancellationToken::new());
+        if language == "python" {
+            let config = python::Config {
+                work_dir,
+                termination_grace,
+                records,
+            };
+            return python::serve_unix(socket, &config, &end);
+        }
+        let config = bash::Config {
+            work_dir,
+            termination_grace,
+            records,
+        };
+        bash::serve_unix(socket, &config, &end)
     }
 }
 
@@ -205,11 +243,16 @@ mod tests {
                 &[][..],
                 Some("bash"),
             ),
-            ("registry.example/python-runtime:1.0", &[][..], None),
+            (
+                "registry.example/python-runtime:1.0",
+                &[][..],
+                Some("python"),
+            ),
             ("bashful", &[][..], None),
             ("runtime-server", &["--language", "bash"][..], Some("bash")),
             ("runtime-server", &["--language=bash"][..], Some("bash")),
-            ("bash", &["--language=python"][..], None),
+            ("bash", &["--language=python"][..], Some("python")),
+            ("bash", &["--language=ruby"][..], None),
         ] {
             assert_eq!(
                 local_server(&container(image, args)),

@@ -119,8 +119,13 @@ pub async fn run(config: NodeConfig) {
         node.pods.synced().await;
         queue::work(&queue, 4, |key| node.reconcile(key)).await;
     };
+    let maintain = async {
+        if let Some(artifacts) = node.config.backend.artifacts() {
+            kruntimes_node::maintain(client.clone(), artifacts.store).await;
+        }
+    };
     let stop = node.config.handle.stop.clone();
-    let live = Box::pin(async { futures::join!(feed, work) });
+    let live = Box::pin(async { futures::join!(feed, work, maintain) });
     stop.run_until_cancelled(live).await;
     node.end_all().await;
     node.config.handle.stopped.send_replace(true);

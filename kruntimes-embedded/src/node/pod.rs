@@ -128,6 +128,7 @@ impl Life {
                 Arc::clone(&self.config.logs),
                 NodeDirs::new(sandbox.workspace()),
             )
+            .with_artifacts(self.config.backend.artifacts())
             .with_shutdown(drain.clone());
             tokio::select! {
                 biased;

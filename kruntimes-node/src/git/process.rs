@@ -244,11 +244,14 @@ mod tests {
     #[tokio::test]
     async fn n_49_n_54_a_stopped_process_takes_its_group_along() {
         let temp = tempfile::tempdir().unwrap();
-        let marker = temp.path().join("pids");
+        let (alive, up) = (temp.path().join("alive"), temp.path().join("up"));
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &alive, kind, mode, 0).unwrap();
         let program = temp.path().join("git");
-        // A stand-in that starts a deaf child, tells what it was given, and stays.
-        let script =
-            "#!/bin/sh\nenv > env; (trap '' TERM; echo $$ > pids; exec sleep 600) &\nwait\n";
+        // A stand-in that tells what it was given, starts a deaf child, and stays; both hold the pipe.
+        let script = "#!/bin/sh\nenv > env; exec 9> alive; (trap '' TERM; exec sleep 600) &\n\
+                      echo up > up; wait\n";
         std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let tool = GitTool {
@@ -261,23 +264,17 @@ mod tests {
             until: Instant::now() + Duration::from_secs(60),
             abandoned: &abandoned,
         };
+        let ended = tokio::task::spawn_blocking(move || std::fs::read(alive));
         let started = async {
-            while std::fs::read_to_string(&marker)
-                .unwrap_or_default()
-                .is_empty()
-            {
+            while std::fs::read_to_string(&up).unwrap_or_default().is_empty() {
                 tokio::task::yield_now().await;
             }
             abandoned.cancel();
         };
         let (end, ()) = tokio::join!(tool.run(&bounds, &[]), started);
         assert!(matches!(end.unwrap(), End::Stopped(Stop::Abandoned)));
-        let pid = std::fs::read_to_string(&marker).unwrap();
-        let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
-        assert!(
-            rustix::process::test_kill_process_group(pid).is_err(),
-            "nothing of the group is left"
-        );
+        let ended = timeout(Duration::from_secs(10), ended).await;
+        assert!(ended.is_ok(), "nothing of the group is left");
         let env = std::fs::read_to_string(temp.path().join("env")).unwrap();
         for want in [
             "GIT_TERMINAL_PROMPT=0",

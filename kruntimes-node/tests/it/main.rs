@@ -1,9 +1,13 @@
 //! runtimed against the in-process API service and a Runtime Server, scripted or real.
 
 #[cfg(test)]
+mod artifacts;
+#[cfg(test)]
 mod bad_days;
 #[cfg(test)]
 mod bash;
+#[cfg(test)]
+mod doors;
 #[cfg(test)]
 mod forge;
 #[cfg(test)]

@@ -459,11 +459,12 @@ async fn what_this_build_cannot_do_fails_by_reason() {
     let world = World::new(4).await;
     let server = ScriptedServer::default();
     let _daemon = world.daemon(server.clone());
-    let git = RunSpec {
-        source: Some(kruntimes_core::api::Source {
-            repo_url: Some("https://example.com/x".into()),
+    let session = RunSpec {
+        mode: kruntimes_core::api::Mode {
+            session: Some(kruntimes_core::api::SessionMode::default()),
             ..Default::default()
-        }),
+        },
+        source: None,
         ..script("")
     };
     let function = RunSpec {
@@ -475,7 +476,7 @@ async fn what_this_build_cannot_do_fails_by_reason() {
         ..script("")
     };
     for (name, spec, reason) in [
-        ("git", git, "PrepareSource"),
+        ("session", session, "SessionRegister"),
         ("function", function, "RuntimeExecute"),
     ] {
         world.submit(name, spec).await;

@@ -69,6 +69,17 @@ async fn fetch(forge: &Forge, root: &Path, key: &str, path: &str, more: &[&str])
         .unwrap()
 }
 
+/// Says that it becomes a million bytes.
+fn bomb() -> Vec<u8> {
+    let mut bomb = zip(&[("a", FILE, b"x")]);
+    let index = bomb
+        .windows(4)
+        .position(|part| part == b"PK\x01\x02")
+        .unwrap();
+    bomb[index + 24..index + 28].copy_from_slice(&1_000_000_u32.to_le_bytes());
+    bomb
+}
+
 #[tokio::test]
 async fn n_263_w_143_downloads_are_bounded_and_archives_checked() {
     let (world, forge) = (World::new(1).await, Forge::start().await);
@@ -82,13 +93,7 @@ async fn n_263_w_143_downloads_are_bounded_and_archives_checked() {
         ("bin/tool", FILE, b"#!/bin/sh\necho tool"),
         ("plain", 0, b"x"),
     ]);
-    // Says that it becomes a million bytes.
-    let mut bomb = zip(&[("a", FILE, b"x")]);
-    let index = bomb
-        .windows(4)
-        .position(|part| part == b"PK\x01\x02")
-        .unwrap();
-    bomb[index + 24..index + 28].copy_from_slice(&1_000_000_u32.to_le_bytes());
+    let bomb = bomb();
     for (path, bytes) in [
         ("tool.bin", b"tool".to_vec()),
         ("good.zip", good),

@@ -12,12 +12,13 @@ use kruntimes_core::api::{
 };
 use kruntimes_core::crd::{self, Run};
 use kruntimes_k8s::clock::Clock;
-use kruntimes_node::{Config, GitTool, LogRecord, LogSink, NodeDirs, Runtimed};
+use kruntimes_node::{Artifacts, Config, GitTool, LogRecord, LogSink, NodeDirs, Runtimed};
 use kruntimes_proto::RuntimeClient;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -63,6 +64,9 @@ pub(crate) struct World {
     pub(crate) workers: i64,
     pub(crate) pod_uid: String,
     pub(crate) git: GitTool,
+    pub(crate) artifacts: Option<Artifacts>,
+    /// Taken by the next daemon.
+    pub(crate) status: Mutex<Option<TcpListener>>,
     temp: tempfile::TempDir,
     _background: Background,
 }
@@ -113,6 +117,8 @@ impl World {
             workers,
             pod_uid: String::new(),
             git: GitTool::default(),
+            artifacts: None,
+            status: Mutex::default(),
             temp: tempfile::tempdir().unwrap(),
             _background: background,
         };
@@ -169,6 +175,8 @@ impl World {
             Arc::clone(&self.logs) as Arc<dyn LogSink>,
             NodeDirs::new(self.workspace()),
         )
+        .with_artifacts(self.artifacts.clone())
+        .with_status_listener(self.status.lock().unwrap().take())
         .with_shutdown(shutdown.clone());
         Daemon {
             task: tokio::spawn(runtimed.run()),

@@ -15,6 +15,9 @@ const PROMPT: Duration = Duration::from_secs(1);
 /// Rounds of the race between a cancel and a natural end.
 const RACES: u32 = 300;
 
+/// Seconds in which a program of any language is up, on a machine that is merely slow.
+const STARTUP: u64 = 4;
+
 fn limited(request: ExecuteRequest, seconds: u64) -> ExecuteRequest {
     ExecuteRequest {
         timeout: Some(Duration::from_secs(seconds)),
@@ -25,7 +28,7 @@ fn limited(request: ExecuteRequest, seconds: u64) -> ExecuteRequest {
 pub(super) async fn a_time_limit_ends_the_program(subject: &Subject) {
     let script = "echo $$ > leader; sleep 300 & echo $! > child; echo ready; wait";
     subject
-        .execute(limited(subject.request("limit", script), 1))
+        .execute(limited(subject.request("limit", script), STARTUP))
         .await;
     let end = subject.end("limit").await;
     assert_eq!((end.state, end.exit_code), (ExecutionState::Failed, -1));

@@ -1,12 +1,15 @@
-//! The Bash server keeps the contract, over gRPC and in process.
+//! The servers keep the contract, over gRPC and in process.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kruntimes_proto::{RuntimeClient, connect};
-use kruntimes_runtime::Manners;
 use kruntimes_runtime::bash::{Config, serve_unix};
+use kruntimes_runtime::python::Python;
+use kruntimes_runtime::server::{Listener, ServerHandle};
 use kruntimes_runtime::testing::{CASES, Subject};
+use kruntimes_runtime::{Manners, Options, Supervisor, WorkRoot};
 use tokio_util::sync::CancellationToken;
 
 fn config(work_dir: &std::path::Path) -> Config {
@@ -53,4 +56,39 @@ async fn n_235_bash_conforms_in_process_on_one_thread() {
     let dir = tempfile::tempdir().unwrap();
     let supervisor = config(dir.path()).supervisor().unwrap();
     check(&subject(Arc::new(supervisor), dir.path())).await;
+}
+
+/// A Python program that becomes the shell script.
+fn in_python(shell: &str) -> String {
+    let bytes = shell.as_bytes();
+    format!(
+        "import os, sys\ntext = bytes({bytes:?}).decode()\n\
+         os.execvp('bash', ['bash', '-c', text, 'script', *sys.argv[1:]])\n"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn n_235_n_234_python_conforms_over_grpc() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("python.sock");
+    // The interpreter itself, not a script that looks for one and takes its time.
+    let usual = ["/usr/bin", "/usr/local/bin"].map(PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let python = Python::find(usual.into_iter().chain(std::env::split_paths(&path))).unwrap();
+    let options = Options {
+        // Longer than another interpreter takes to start.
+        termination_grace: Duration::from_secs(3),
+        records: None,
+    };
+    let supervisor = Supervisor::new(python, WorkRoot::open(dir.path()).unwrap(), options);
+    let listener = Listener::unix(&socket).unwrap();
+    let server = ServerHandle::spawn(listener, supervisor, &CancellationToken::new());
+    let client = connect(server.endpoint()).unwrap();
+    let subject = Subject {
+        wrap: in_python,
+        manners: Manners::Keep,
+        ..subject(Arc::new(client), dir.path())
+    };
+    check(&subject).await;
+    server.shutdown().await.unwrap();
 }

@@ -3,3 +3,4 @@
 mod bash;
 mod conformance;
 mod life;
+mod python;

@@ -170,7 +170,7 @@ async fn orphans_are_reaped_by_a_server_whose_session_is_elsewhere() {
 #[tokio::test]
 async fn wrong_flags_are_explained() {
     for (args, want) in [
-        (&["--language", "python"][..], "does not serve python"),
+        (&["--language", "ruby"][..], "possible values: bash, python"),
         (
             &["--language", "bash", "--termination-grace", "soon"],
             "invalid duration",

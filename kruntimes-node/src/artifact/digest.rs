@@ -1,0 +1,82 @@
+//! Reading and writing with a count and a digest.
+
+use std::fmt::Write as _;
+use std::io::{self, Read, Write};
+
+use sha2::{Digest as _, Sha256};
+
+/// Reads through to another reader and sums up what passes.
+pub(super) struct Summed<R> {
+    inner: R,
+    hash: Sha256,
+    size: u64,
+}
+
+impl<R> Summed<R> {
+    pub(super) fn new(inner: R) -> Self {
+        Self {
+            inner,
+            hash: Sha256::new(),
+            size: 0,
+        }
+    }
+
+    /// Returns size and digest of all that has passed.
+    pub(super) fn sum(self) -> (u64, String) {
+        let mut text = "sha256:".to_owned();
+        for byte in self.hash.finalize() {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "{byte:02x}");
+        }
+        (self.size, text)
+    }
+}
+
+impl<R: Read> Read for Summed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.hash.update(&buffer[..read]);
+        self.size += u64::try_from(read).unwrap_or(u64::MAX);
+        Ok(read)
+    }
+}
+
+/// A writer that takes no more than its limit.
+pub(super) struct Limited<W> {
+    pub(super) inner: W,
+    pub(super) left: u64,
+}
+
+/// Marks the error of a [`Limited`] writer that is full.
+#[derive(Debug, thiserror::Error)]
+#[error("size limit exceeded")]
+pub(super) struct Full;
+
+/// Tells whether an error is that of a full writer.
+pub(super) fn is_full(error: &io::Error) -> bool {
+    matches!(error.get_ref(), Some(inner) if inner.is::<Full>())
+}
+
+impl<W: Write> Write for Limited<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        self.left = self
+            .left
+            .checked_sub(length)
+            .ok_or_else(|| io::Error::other(Full))?;
+        self.inner.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// Sums up bytes that are there.
+#[cfg(test)]
+pub(super) fn digest(bytes: &[u8]) -> String {
+    let mut summed = Summed::new(bytes);
+    io::copy(&mut summed, &mut io::sink()).unwrap();
+    summed.sum().1
+}

@@ -1,0 +1,201 @@
+//! The Python server: scripts, interpreter arguments, and functions by name.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kruntimes_proto::ExecuteRequest;
+use tokio_util::sync::CancellationToken;
+
+use crate::adapter::{Adapter, Manners, Plan, Program, Refusal};
+use crate::directory::{WorkRoot, entrypoint};
+use crate::server::{Listener, ServeError, ServerHandle};
+use crate::supervisor::{Options, Supervisor};
+
+/// Calls a function below the working directory; its arguments are module, function and the rest.
+const CALL: &str = include_str!("python_call.py");
+
+/// Sets up a Python server.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Working directories must lie below it (N-226).
+    pub work_dir: PathBuf,
+    /// Between SIGTERM and SIGKILL (N-219).
+    pub termination_grace: Duration,
+    /// Directory with a file per living process group; see [`Options::records`].
+    pub records: Option<PathBuf>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            work_dir: PathBuf::from("/workspace"),
+            termination_grace: Options::default().termination_grace,
+            records: None,
+        }
+    }
+}
+
+/// Starts everything with one Python interpreter, its output unbuffered (N-233).
+#[derive(Clone, Debug)]
+pub struct Python {
+    interpreter: PathBuf,
+}
+
+impl Python {
+    /// Finds the interpreter in these directories: the first `python3`, else the first `python`.
+    ///
+    /// # Errors
+    ///
+    /// Fails when there is neither.
+    pub fn find(path: impl IntoIterator<Item = PathBuf>) -> io::Result<Self> {
+        let directories: Vec<PathBuf> = path.into_iter().filter(|dir| dir.is_absolute()).collect();
+        let find = |name: &str| {
+            let files = directories.iter().map(|dir| dir.join(name));
+            files.into_iter().find(|file| file.is_file())
+        };
+        let missing = || io::Error::new(io::ErrorKind::NotFound, "there is no python3 in PATH");
+        let interpreter = find("python3").or_else(|| find("python"));
+        Ok(Self {
+            interpreter: interpreter.ok_or_else(missing)?,
+        })
+    }
+
+    /// Finds the interpreter in the `PATH` of this process and the usual places.
+    ///
+    /// # Errors
+    ///
+    /// As [`find`](Self::find).
+    pub fn installed() -> io::Result<Self> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let usual = ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from);
+        Self::find(std::env::split_paths(&path).chain(usual))
+    }
+
+    fn start(&self, args: impl IntoIterator<Item = OsString>) -> Plan {
+        Plan::Start(Program {
+            path: self.interpreter.clone(),
+            args: std::iter::once("-u".into()).chain(args).collect(),
+        })
+    }
+}
+
+/// Splits a handler into module and function.
+fn handler(text: &str) -> Result<(&str, &str), Refusal> {
+    let is_name = |part: &str| {
+        let letter = part.starts_with(|c: char| c == '_' || c.is_alphabetic());
+        letter && part.chars().all(|c| c == '_' || c.is_alphanumeric())
+    };
+    match text.rsplit_once('.') {
+        Some((module, function)) if module.split('.').all(is_name) && is_name(function) => {
+            Ok((module, function))
+        }
+        Some(_) | None => Err(Refusal::new(format!(
+            "handler `{text}` must be <module>.<function>"
+        ))),
+    }
+}
+
+impl Adapter for Python {
+    fn plan(&self, request: &ExecuteRequest, directory: &Path) -> Result<Plan, Refusal> {
+        let args = || request.args.iter().map(OsString::from);
+        if !request.handler.is_empty() {
+            let (module, function) = handler(&request.handler)?;
+            let call = ["-c", CALL, module, function].map(OsString::from);
+            return Ok(self.start(call.into_iter().chain(args())));
+        }
+        if let Some(file) = entrypoint(&request.entrypoint, directory)? {
+            return Ok(self.start(std::iter::once(file.into()).chain(args())));
+        }
+        if request.args.is_empty() {
+            return Ok(Plan::Fail("no script or args provided".to_owned()));
+        }
+        Ok(self.start(args()))
+    }
+
+    fn manners(&self) -> Manners {
+        Manners::Keep
+    }
+}
+
+impl Config {
+    /// Makes the supervisor of a Python server, without any socket.
+    ///
+    /// # Errors
+    ///
+    /// Fails when there is no interpreter or the work root cannot be opened.
+    pub fn supervisor(&self) -> Result<Supervisor, ServeError> {
+        let python = Python::installed().map_err(ServeError::Interpreter)?;
+        let root = WorkRoot::open(&self.work_dir).map_err(|source| ServeError::WorkRoot {
+            path: self.work_dir.clone(),
+            source,
+        })?;
+        let options = Options {
+            termination_grace: self.termination_grace,
+            records: self.records.clone(),
+        };
+        Ok(Supervisor::new(python, root, options))
+    }
+}
+
+/// Serves Python on a unix socket until the token is cancelled or the handle is dropped.
+///
+/// The socket accepts connections when this returns. A socket file left by a server that is gone is
+/// replaced.
+///
+/// # Errors
+///
+/// [`ServeError`] when the server cannot start.
+///
+/// # Panics
+///
+/// Panics outside a tokio runtime.
+pub fn serve_unix(
+    path: &Path,
+    config: &Config,
+    shutdown: &CancellationToken,
+) -> Result<ServerHandle, ServeError> {
+    let listener = Listener::unix(path)?;
+    let supervisor = config.supervisor()?;
+    Ok(ServerHandle::spawn(listener, supervisor, shutdown))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handler_names_a_module_and_a_function() {
+        assert_eq!(handler("main.run"), Ok(("main", "run")));
+        assert_eq!(handler("a.b_1.run"), Ok(("a.b_1", "run")));
+        for text in [
+            "run", ".run", "main.", "a..b", "a-b.run", "a/b.run", "a.1", "a. b",
+        ] {
+            assert!(handler(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn python3_comes_before_python() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = |name: &str| {
+            let place = dir.path().join(name);
+            std::fs::create_dir(&place).unwrap();
+            place
+        };
+        let (first, second) = (place("first"), place("second"));
+        std::fs::write(first.join("python"), "").unwrap();
+        let found = |path: [&PathBuf; 2]| Python::find(path.map(Clone::clone));
+        assert_eq!(
+            found([&first, &second]).unwrap().interpreter,
+            first.join("python")
+        );
+        std::fs::write(second.join("python3"), "").unwrap();
+        assert_eq!(
+            found([&first, &second]).unwrap().interpreter,
+            second.join("python3")
+        );
+        assert!(Python::find([PathBuf::from("relative")]).is_err());
+    }
+}
