@@ -78,9 +78,9 @@ pub enum CallValidation {
 #[non_exhaustive]
 pub enum JobWorkspace {
     /// Never: steps of one job share no files.
-    #[default]
     Never,
     /// When the job becomes two Runs or more, Action steps counted.
+    #[default]
     MultiStep,
     /// Always.
     Always,

@@ -17,6 +17,16 @@ macro_rules! every_scenario {
             a_run_moves_to_the_pod_that_replaces_its_own,
             a_workspace_is_bound_to_a_pod_and_lost_with_it,
             derived_objects_are_written_once,
+            w_212_a_triggered_workflow_carries_its_input,
+            w_213_an_action_hands_its_output_to_a_later_step,
+            w_214_a_failing_action_step_fails_everything_above_it,
+            w_215_cancelling_ends_the_run_of_an_action,
+            w_216_a_missing_action_leaves_no_run,
+            w_217_an_action_goes_on_after_its_controller_was_replaced,
+            w_218_a_nested_call_yields_its_output,
+            w_218_cancelling_reaches_through_a_call,
+            w_219_a_template_counts_as_it_is_when_its_call_is_ready,
+            w_220_steps_of_a_job_share_a_workspace,
         }
     };
 }

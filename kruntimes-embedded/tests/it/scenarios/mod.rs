@@ -3,6 +3,8 @@
 //! Every scenario is a function of a [`World`]: controllers, scheduler and a local node that work in one namespace
 //! through a client, and know nothing of the server behind it.
 
+mod actions;
+mod calls;
 mod endings;
 mod graphs;
 mod list;
@@ -12,7 +14,7 @@ mod world;
 
 pub(crate) use list::every_scenario;
 pub(crate) use world::World;
-pub(crate) use {endings::*, graphs::*, pods::*, restarts::*};
+pub(crate) use {actions::*, calls::*, endings::*, graphs::*, pods::*, restarts::*};
 
 use kruntimes_apiserver::{ApiServer, Builder};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
-use kruntimes_core::crd::{Run, WorkflowRun};
+use kruntimes_core::crd::{Action, Run, Workflow, WorkflowRun};
 use kruntimes_embedded::node::{self, BashBackend, BashBackendConfig, NodeConfig, NodeHandle};
 use kruntimes_embedded::{LogHub, Supervisor, bash_runtime};
 use kruntimes_k8s::clock::Clock;
@@ -182,6 +182,24 @@ impl World {
             "metadata": {"name": name}, "spec": {"jobs": jobs},
         });
         self.create::<WorkflowRun>(object).await;
+    }
+
+    /// Creates an Action.
+    pub(crate) async fn action(&self, name: &str, spec: Value) {
+        let object = json!({
+            "apiVersion": "kruntimes.io/v1alpha1", "kind": "Action",
+            "metadata": {"name": name}, "spec": spec,
+        });
+        self.create::<Action>(object).await;
+    }
+
+    /// Creates a Workflow.
+    pub(crate) async fn workflow(&self, name: &str, spec: Value) {
+        let object = json!({
+            "apiVersion": "kruntimes.io/v1alpha1", "kind": "Workflow",
+            "metadata": {"name": name}, "spec": spec,
+        });
+        self.create::<Workflow>(object).await;
     }
 
     /// Creates a Run of a script, with more of a spec.
