@@ -65,8 +65,8 @@ pub(crate) struct Args {
     artifact_store_driver: String,
 
     /// Directory of a filesystem store
-    #[arg(long, default_value = "", value_name = "PATH")]
-    artifact_store_root: PathBuf,
+    #[arg(long, value_name = "PATH")]
+    artifact_store_root: Option<PathBuf>,
 
     /// Claim of the volume that directory is on
     #[arg(long, default_value = "", value_name = "NAME")]
@@ -127,7 +127,7 @@ impl Args {
     pub(crate) fn artifacts(&self) -> Result<Option<Artifacts>, SettingsError> {
         let settings = ArtifactSettings {
             driver: self.artifact_store_driver.clone(),
-            root: self.artifact_store_root.clone(),
+            root: self.artifact_store_root.clone().unwrap_or_default(),
             volume_claim: self.artifact_volume_claim.clone(),
             max_artifact_bytes: self.max_artifact_bytes,
             max_artifacts_bytes: self.max_artifacts_bytes,
