@@ -122,7 +122,7 @@ mod tests {
             runtime: "python".into(),
             ..bash.clone()
         };
-        let steps = [
+        let steps = vec![
             (None, None, ["NoReadyPods", "NoReadyPods"]),
             (None, Some(pod("a", "bash", 1)), ["a", "NoReadyPods"]),
             (None, Some(pod("b", "bash", 9)), ["b", "NoReadyPods"]),

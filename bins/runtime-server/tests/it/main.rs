@@ -91,10 +91,11 @@ async fn run(client: &impl RuntimeClient, dir: &Path, script: &str) -> String {
 
 /// Ends the server as a kubelet does, so that nothing it runs is left behind.
 async fn stop(mut server: Child) {
-    let pid = Pid::from_raw(i32::try_from(server.id().unwrap()).unwrap()).unwrap();
-    kill_process(pid, Signal::TERM).unwrap();
+    let id = server.id().and_then(|id| i32::try_from(id).ok());
+    let pid = id.and_then(Pid::from_raw).expect("the server runs");
+    kill_process(pid, Signal::TERM).expect("signal");
     let end = tokio::time::timeout(Duration::from_secs(5), server.wait()).await;
-    assert!(end.unwrap().unwrap().success());
+    assert!(end.expect("in time").expect("status").success());
 }
 
 #[tokio::test]
