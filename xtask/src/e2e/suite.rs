@@ -1,5 +1,6 @@
 //! The tests to run, and running them through cargo.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -63,12 +64,22 @@ async fn finished(cargo: &mut Command) -> Result<(), Error> {
 /// `cargo test` of the integration binaries, with more words.
 ///
 /// Of the whole workspace, though few packages have such tests: with a part of it cargo would choose other
-/// features for what they depend on, and compile all of that a second time.
+/// features for what they depend on, and compile all of that a second time. So it would with what the outer
+/// cargo tells this program about its package: build scripts watch variables of those names.
 fn cargo(more: &[&str]) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_about_us(name)) {
+        cargo.env_remove(name);
+    }
     cargo.args(["test", "--workspace", "--locked", "--test", "it"]);
     cargo.args(more).current_dir(root::path());
     cargo
+}
+
+/// Tells whether a variable describes the package that `cargo run` runs.
+fn is_about_us(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.starts_with(b"CARGO_PKG_") || name.starts_with(b"CARGO_MANIFEST_")
 }
 
 /// What the test binaries list.
