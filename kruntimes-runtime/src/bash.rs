@@ -9,8 +9,9 @@ use kruntimes_proto::ExecuteRequest;
 use tokio_util::sync::CancellationToken;
 
 use crate::adapter::{Adapter, Manners, Plan, Program, Refusal};
-use crate::directory::{WorkRoot, entrypoint};
-use crate::server::{Listener, ServeError, ServerHandle};
+use crate::directory::entrypoint;
+use crate::search::{self, SearchPath};
+use crate::server::{Listener, ServeError, ServerHandle, rooted};
 use crate::supervisor::{Options, Supervisor};
 
 /// Sets up a Bash server.
@@ -48,16 +49,10 @@ impl Bash {
     ///
     /// Fails when there is no `bash`. Without `sh`, `bash` stands in for it.
     pub fn find(path: impl IntoIterator<Item = PathBuf>) -> io::Result<Self> {
-        let directories: Vec<PathBuf> = path.into_iter().filter(|dir| dir.is_absolute()).collect();
-        let find = |name: &str| {
-            directories
-                .iter()
-                .map(|dir| dir.join(name))
-                .find(|file| file.is_file())
-        };
+        let path = SearchPath::new(path);
         let missing = || io::Error::new(io::ErrorKind::NotFound, "there is no bash in PATH");
-        let bash = find("bash").ok_or_else(missing)?;
-        let sh = find("sh").unwrap_or_else(|| bash.clone());
+        let bash = path.find("bash").ok_or_else(missing)?;
+        let sh = path.find("sh").unwrap_or_else(|| bash.clone());
         Ok(Self { bash, sh })
     }
 
@@ -67,9 +62,7 @@ impl Bash {
     ///
     /// As [`find`](Self::find).
     pub fn installed() -> io::Result<Self> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let usual = ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from);
-        Self::find(std::env::split_paths(&path).chain(usual))
+        Self::find(search::installed())
     }
 
     fn bash(&self, args: impl IntoIterator<Item = OsString>) -> Plan {
@@ -110,15 +103,11 @@ impl Config {
     /// Fails when there is no bash or the work root cannot be opened.
     pub fn supervisor(&self) -> Result<Supervisor, ServeError> {
         let bash = Bash::installed().map_err(ServeError::Interpreter)?;
-        let root = WorkRoot::open(&self.work_dir).map_err(|source| ServeError::WorkRoot {
-            path: self.work_dir.clone(),
-            source,
-        })?;
         let options = Options {
             termination_grace: self.termination_grace,
             records: self.records.clone(),
         };
-        Ok(Supervisor::new(bash, root, options))
+        rooted(bash, &self.work_dir, options)
     }
 }
 

@@ -21,6 +21,7 @@ mod directory;
 pub mod process;
 pub mod python;
 mod run;
+mod search;
 pub mod server;
 mod supervisor;
 #[cfg(feature = "testing")]

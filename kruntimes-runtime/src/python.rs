@@ -9,8 +9,9 @@ use kruntimes_proto::ExecuteRequest;
 use tokio_util::sync::CancellationToken;
 
 use crate::adapter::{Adapter, Manners, Plan, Program, Refusal};
-use crate::directory::{WorkRoot, entrypoint};
-use crate::server::{Listener, ServeError, ServerHandle};
+use crate::directory::entrypoint;
+use crate::search::{self, SearchPath};
+use crate::server::{Listener, ServeError, ServerHandle, rooted};
 use crate::supervisor::{Options, Supervisor};
 
 /// Calls a function below the working directory; its arguments are module, function and the rest.
@@ -50,13 +51,9 @@ impl Python {
     ///
     /// Fails when there is neither.
     pub fn find(path: impl IntoIterator<Item = PathBuf>) -> io::Result<Self> {
-        let directories: Vec<PathBuf> = path.into_iter().filter(|dir| dir.is_absolute()).collect();
-        let find = |name: &str| {
-            let files = directories.iter().map(|dir| dir.join(name));
-            files.into_iter().find(|file| file.is_file())
-        };
+        let path = SearchPath::new(path);
         let missing = || io::Error::new(io::ErrorKind::NotFound, "there is no python3 in PATH");
-        let interpreter = find("python3").or_else(|| find("python"));
+        let interpreter = path.find("python3").or_else(|| path.find("python"));
         Ok(Self {
             interpreter: interpreter.ok_or_else(missing)?,
         })
@@ -68,9 +65,7 @@ impl Python {
     ///
     /// As [`find`](Self::find).
     pub fn installed() -> io::Result<Self> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let usual = ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from);
-        Self::find(std::env::split_paths(&path).chain(usual))
+        Self::find(search::installed())
     }
 
     fn start(&self, args: impl IntoIterator<Item = OsString>) -> Plan {
@@ -127,15 +122,11 @@ impl Config {
     /// Fails when there is no interpreter or the work root cannot be opened.
     pub fn supervisor(&self) -> Result<Supervisor, ServeError> {
         let python = Python::installed().map_err(ServeError::Interpreter)?;
-        let root = WorkRoot::open(&self.work_dir).map_err(|source| ServeError::WorkRoot {
-            path: self.work_dir.clone(),
-            source,
-        })?;
         let options = Options {
             termination_grace: self.termination_grace,
             records: self.records.clone(),
         };
-        Ok(Supervisor::new(python, root, options))
+        rooted(python, &self.work_dir, options)
     }
 }
 

@@ -18,7 +18,9 @@ use tokio::task::JoinHandle;
 use tokio_stream::wrappers::{TcpListenerStream, UnixListenerStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::supervisor::Supervisor;
+use crate::adapter::Adapter;
+use crate::directory::WorkRoot;
+use crate::supervisor::{Options, Supervisor};
 use service::Service;
 
 /// Time to stop everything that runs, after which the server goes anyway (N-227).
@@ -59,6 +61,19 @@ pub enum ServeError {
     /// The task of the server panicked or was ended from outside.
     #[error("the task of the server was lost")]
     Lost(#[source] tokio::task::JoinError),
+}
+
+/// Makes a supervisor whose executions live below `work_dir`.
+pub(crate) fn rooted(
+    adapter: impl Adapter,
+    work_dir: &Path,
+    options: Options,
+) -> Result<Supervisor, ServeError> {
+    let root = WorkRoot::open(work_dir).map_err(|source| ServeError::WorkRoot {
+        path: work_dir.to_owned(),
+        source,
+    })?;
+    Ok(Supervisor::new(adapter, root, options))
 }
 
 /// Accepts connections on a unix socket or a TCP port.
