@@ -421,6 +421,8 @@ fn c_59_c_160_bad_ends_of_real_runs_are_explained() {
 fn c_60_s_166_a_waiting_run_is_explained_recorded_and_replayed_offline() {
     let person = Person::new();
     let script = person.file("script", "true");
+    // A Run that ended shows that the pool reports: before it does, each Run waits for that.
+    person.runs("first", "true", &[]);
     person.does(&["run", "--name", "r", "-f", &script, "--request", "runs=99"]);
     person.does(&["wait", "r", "--for", "condition=Scheduled=False"]);
     let told = person.does(&["explain", "r"]);
