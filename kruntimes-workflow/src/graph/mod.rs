@@ -6,8 +6,10 @@
 
 mod artifact;
 mod calls;
+mod compiled;
 mod cycle;
 mod layers;
+mod places;
 mod problem;
 mod rules;
 mod shape;
@@ -20,6 +22,7 @@ use kruntimes_core::api::Job;
 
 pub use artifact::{ArtifactSource, artifact_edges, destination, imports};
 pub use calls::{CALLED_WORKFLOWS_MAX, CallError, callees, calls};
+pub use compiled::{Graph, JobId, Node};
 pub use layers::layers;
 pub use problem::{Invalid, Problem, Subject};
 pub use rules::{is_definition_name, is_input_name, is_label, is_output_name};

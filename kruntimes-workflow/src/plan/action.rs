@@ -231,3 +231,18 @@ pub enum Outcome {
         cause: String,
     },
 }
+
+impl Outcome {
+    /// Returns the job that it is about.
+    pub fn job(&self) -> &str {
+        match self {
+            Self::Started { key, .. }
+            | Self::Foreign { key, .. }
+            | Self::Invalid { key, .. }
+            | Self::ForeignWorkspace { key, .. } => &key.job,
+            Self::Called { job, .. }
+            | Self::ForeignCall { job, .. }
+            | Self::InvalidCall { job, .. } => job,
+        }
+    }
+}

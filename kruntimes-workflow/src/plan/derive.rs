@@ -3,15 +3,17 @@
 //! Deriving is no action and never costs a turn of its own (W-59).
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use kruntimes_core::api::{
-    JobPhase, JobStatus, StepPhase, StepStatus, WorkflowRunPhase, WorkflowRunStatus,
+    Job, JobPhase, JobStatus, StepPhase, StepStatus, WorkflowRunPhase, WorkflowRunStatus,
 };
 use kruntimes_core::condition::{self, ConditionStatus, Fact};
 use kruntimes_core::keys::CONDITION_COMPLETED;
 
 use super::budget::Budget;
 use super::children::Children;
+use super::scopes::States;
 use super::{ChildNames, Need, Reason, State, artifacts, cancel, message, outputs};
 
 pub(super) type JobStates = BTreeMap<String, JobStatus>;
@@ -25,15 +27,19 @@ pub(super) struct Derivation<'a> {
     pub(super) adopt: ChildNames,
 }
 
+/// A job and what the definition says about it, if it does.
+pub(super) type Named<'a> = (&'a str, Option<&'a Job>);
+
 /// What a derivation yields.
-pub(super) struct Derived {
+pub(super) struct Derived<'a> {
     pub(super) status: WorkflowRunStatus,
     pub(super) needs: Vec<Need>,
     pub(super) adopt: ChildNames,
+    pub(super) children: Children<'a>,
 }
 
 /// Derives the status of a WorkflowRun. A final phase never changes (W-83).
-pub(super) fn derive(state: &State) -> Derived {
+pub(super) fn derive(state: &State) -> Derived<'_> {
     let mut derivation = Derivation {
         state,
         children: Children::index(state),
@@ -48,6 +54,7 @@ pub(super) fn derive(state: &State) -> Derived {
     let Derivation {
         mut needs,
         mut adopt,
+        children,
         ..
     } = derivation;
     needs.sort();
@@ -60,6 +67,7 @@ pub(super) fn derive(state: &State) -> Derived {
         status,
         needs,
         adopt,
+        children,
     }
 }
 
@@ -68,15 +76,15 @@ impl Derivation<'_> {
         if let Some(jobs) = &mut status.jobs {
             let open = jobs.iter().filter(|(_, job)| !job.phase.is_settled());
             let open: Vec<String> = open.map(|(name, _)| name.clone()).collect();
+            let snapshot = self.state.snapshot.as_ref();
             for name in open {
                 // What a job may read of others was settled before it started.
                 let Some(mut job) = jobs.remove(&name) else {
                     continue;
                 };
-                self.observe(&name, &mut job, jobs);
-                self.follow(&name, &mut job);
-                self.watch_workspace(&name, &mut job);
-                self.aggregate(&name, &mut job);
+                let definition = snapshot.and_then(|snapshot| snapshot.spec.jobs.get(&name));
+                let steps = 0..job.steps.len();
+                self.advance_job((&name, definition), &mut job, steps, jobs);
                 jobs.insert(name, job);
             }
             if jobs.values().any(|job| job.phase == JobPhase::Running) {
@@ -94,8 +102,22 @@ impl Derivation<'_> {
         self.finish(status);
     }
 
+    /// Derives one job, looking for the Runs of the given `steps`.
+    pub(super) fn advance_job(
+        &mut self,
+        (name, definition): Named<'_>,
+        job: &mut JobStatus,
+        steps: Range<usize>,
+        others: &dyn States,
+    ) {
+        self.observe((name, definition), job, steps, others);
+        self.follow(name, definition, job);
+        self.watch_workspace(name, job);
+        self.aggregate((name, definition), job);
+    }
+
     /// Settles a job whose steps leave no choice (section 9).
-    fn aggregate(&mut self, name: &str, job: &mut JobStatus) {
+    fn aggregate(&mut self, (name, definition): Named<'_>, job: &mut JobStatus) {
         if job.phase.is_settled() {
             return;
         }
@@ -112,8 +134,7 @@ impl Derivation<'_> {
         if job.steps.is_empty() || !job.steps.iter().all(done) {
             return;
         }
-        let snapshot = self.state.snapshot.as_ref();
-        let Some(definition) = snapshot.and_then(|snapshot| snapshot.spec.jobs.get(name)) else {
+        let Some(definition) = definition else {
             return;
         };
         let artifacts = artifacts::of_job(name, job, &self.children, &mut self.budget);
@@ -136,8 +157,18 @@ impl Derivation<'_> {
         if !jobs.values().all(|job| job.phase.is_settled()) {
             return;
         }
+        let failed = jobs.values().any(|job| job.phase == JobPhase::Failed);
+        let Some(jobs) = status.jobs.take() else {
+            return;
+        };
+        self.end(status, failed, &jobs);
+        status.jobs = Some(jobs);
+    }
+
+    /// Ends the WorkflowRun, all of whose `jobs` are settled.
+    pub(super) fn end(&mut self, status: &mut WorkflowRunStatus, failed: bool, jobs: &dyn States) {
         let now = self.state.now.to_seconds();
-        if jobs.values().any(|job| job.phase == JobPhase::Failed) {
+        if failed {
             status.phase = WorkflowRunPhase::Failed;
             let text = status.message.clone().unwrap_or_default();
             complete(status, message::REASON_JOB_FAILED, &text, now);
@@ -145,7 +176,8 @@ impl Derivation<'_> {
         }
         if let Some(snapshot) = self.state.snapshot.as_ref() {
             let contract = &snapshot.outputs;
-            match outputs::of_contract("the WorkflowRun", contract, jobs, &mut self.budget) {
+            let whose = || "the WorkflowRun".to_owned();
+            match outputs::of_contract(whose, contract, jobs, &mut self.budget) {
                 Ok(outputs) => status.outputs = outputs,
                 Err((_, cause)) => {
                     let reason = Reason::OutputEvaluationFailed.as_str();
@@ -192,32 +224,37 @@ fn skip(jobs: &mut JobStates) {
         let blocked: Vec<_> = jobs
             .iter()
             .filter(|(_, job)| matches!(job.phase, JobPhase::Pending | JobPhase::Waiting))
-            .filter_map(|(name, job)| {
-                let (need, phase) = blocker(jobs, job)?;
-                Some((
-                    name.clone(),
-                    message::dependency(name, need, phase.as_str()),
-                ))
-            })
+            .filter_map(|(name, job)| Some((name.clone(), skip_text(name, job, jobs)?)))
             .collect();
         if blocked.is_empty() {
             return;
         }
         for (name, text) in blocked {
             if let Some(job) = jobs.get_mut(&name) {
-                job.phase = JobPhase::Skipped;
-                job.reason = Some(Reason::DependencyFailed.as_str().to_owned());
-                job.message = Some(text);
+                skip_job(job, text);
             }
         }
     }
 }
 
+/// Records that a job will not run.
+pub(super) fn skip_job(job: &mut JobStatus, text: String) {
+    job.phase = JobPhase::Skipped;
+    job.reason = Some(Reason::DependencyFailed.as_str().to_owned());
+    job.message = Some(text);
+}
+
+/// Says which job keeps another from running, if one does.
+pub(super) fn skip_text(name: &str, job: &JobStatus, jobs: &dyn States) -> Option<String> {
+    let (need, phase) = blocker(jobs, job)?;
+    Some(message::dependency(name, need, phase.as_str()))
+}
+
 /// Names the job to blame: a failed one before a skipped one.
-fn blocker<'a>(jobs: &'a JobStates, job: &'a JobStatus) -> Option<(&'a str, JobPhase)> {
+fn blocker<'a>(jobs: &dyn States, job: &'a JobStatus) -> Option<(&'a str, JobPhase)> {
     let with = |wanted: JobPhase| {
         let mut pre = job.pre.iter();
-        let found = pre.find(|need| jobs.get(*need).is_some_and(|job| job.phase == wanted));
+        let found = pre.find(|need| jobs.job(need).is_some_and(|job| job.phase == wanted));
         found.map(|need| (need.as_str(), wanted))
     };
     with(JobPhase::Failed).or_else(|| with(JobPhase::Skipped))

@@ -1,5 +1,6 @@
 //! What expressions of a job may read (section 5.2).
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use kruntimes_core::api::{ActionStepStatus, Job, JobPhase, JobStatus, StepPhase, StepStatus};
@@ -84,51 +85,74 @@ impl Source for Within<'_> {
     }
 }
 
+/// Where the state of a job is found by its name.
+pub(super) trait States {
+    fn job(&self, name: &str) -> Option<&JobStatus>;
+}
+
+impl States for BTreeMap<String, JobStatus> {
+    fn job(&self, name: &str) -> Option<&JobStatus> {
+        self.get(name)
+    }
+}
+
 /// Succeeded jobs among those a text may name (W-34).
 pub(super) struct Jobs<'a> {
-    /// All jobs of the definition.
-    pub(super) defined: BTreeSet<&'a str>,
-    /// Jobs the text may name; absent means all.
-    pub(super) visible: Option<BTreeSet<&'a str>>,
-    /// Their state.
-    pub(super) status: &'a BTreeMap<String, JobStatus>,
+    /// The job whose texts are read, with all jobs of the definition; absent means that all may be named.
+    reader: Option<(&'a str, &'a BTreeMap<String, Job>)>,
+    /// Jobs that the reader depends on, once somebody names one that it does not need directly.
+    before: OnceCell<BTreeSet<&'a str>>,
+    /// The state of all jobs.
+    pub(super) status: &'a dyn States,
 }
 
 impl<'a> Jobs<'a> {
     /// What texts of one job may read.
     pub(super) fn seen_from(
-        job: &str,
+        job: &'a str,
         defined: &'a BTreeMap<String, Job>,
-        status: &'a BTreeMap<String, JobStatus>,
+        status: &'a dyn States,
     ) -> Self {
         Self {
-            defined: defined.keys().map(String::as_str).collect(),
-            visible: Some(graph::ancestors(defined, job)),
+            reader: Some((job, defined)),
+            before: OnceCell::new(),
             status,
         }
     }
 
     /// What the outputs of a finished WorkflowRun may read.
-    pub(super) fn all(status: &'a BTreeMap<String, JobStatus>) -> Self {
+    pub(super) fn all(status: &'a dyn States) -> Self {
         Self {
-            defined: status.keys().map(String::as_str).collect(),
-            visible: None,
+            reader: None,
+            before: OnceCell::new(),
             status,
         }
+    }
+
+    fn is_visible(&self, name: &str) -> bool {
+        let Some((reader, defined)) = self.reader else {
+            return true;
+        };
+        let needs = defined.get(reader).map_or(&[][..], |job| &job.needs);
+        let direct = name != reader && needs.iter().any(|need| need == name);
+        let before = || {
+            self.before
+                .get_or_init(|| graph::ancestors(defined, reader))
+        };
+        direct || before().contains(name)
     }
 }
 
 impl Source for Jobs<'_> {
     fn knows(&self, name: &str) -> bool {
-        self.defined.contains(name)
+        match self.reader {
+            Some((_, defined)) => defined.contains_key(name),
+            None => self.status.job(name).is_some(),
+        }
     }
 
     fn outputs(&self, name: &str) -> Option<&BTreeMap<String, String>> {
-        let visible = self
-            .visible
-            .as_ref()
-            .is_none_or(|names| names.contains(name));
-        let job = self.status.get(name).filter(|_| visible)?;
+        let job = self.status.job(name).filter(|_| self.is_visible(name))?;
         (job.phase == JobPhase::Succeeded).then_some(&job.outputs)
     }
 }

@@ -12,11 +12,13 @@ use kruntimes_core::names;
 
 use super::action_call::{ActionCall, Failure};
 use super::call::{self, Held};
+use super::children::Children;
 use super::derive::{explain, fail};
 use super::run_spec::run_spec;
 use super::scopes::{Jobs, Steps, Within};
 use super::{
-    Need, Reason, StartStep, State, StepKey, Targets, artifacts, environment, message, workspace,
+    Need, Reason, StartCall, StartStep, State, StepKey, Targets, artifacts, environment, message,
+    workspace,
 };
 use crate::expr::Scope;
 use crate::snapshot::Snapshot;
@@ -24,11 +26,13 @@ use crate::snapshot::Snapshot;
 type JobStates = BTreeMap<String, JobStatus>;
 
 /// What became of the attempt to start something in one job.
-enum Attempt {
+pub(super) enum Attempt {
     /// The Run of a step.
     Step(Box<StartStep>),
     /// The child of a call.
-    Call(Held),
+    Call(Box<StartCall>),
+    /// A call that does not start now.
+    Held(Held),
     /// A step that fails; with an Action step where that is what failed.
     Refused(usize, Option<usize>, Failure),
 }
@@ -40,55 +44,64 @@ enum Attempt {
 pub(super) fn targets(
     state: &State,
     snapshot: &Snapshot,
+    children: &Children<'_>,
     status: &mut WorkflowRunStatus,
 ) -> (Targets, Vec<Need>) {
     let Some(mut jobs) = status.jobs.take() else {
         return (Targets::default(), Vec::new());
     };
-    let mut targets = Targets::default();
     let mut attempts = Vec::new();
     for (name, definition) in &snapshot.spec.jobs {
         let ready = jobs.get(name).filter(|job| is_ready(&jobs, job));
         let Some(job) = ready else { continue };
-        let seen = Jobs::seen_from(name, &snapshot.spec.jobs, &jobs);
         let position = Position {
             state,
             snapshot,
+            children,
             name,
             definition,
             job,
-            jobs: &seen,
+            jobs: &Jobs::seen_from(name, &snapshot.spec.jobs, &jobs),
         };
-        if definition.uses.is_none() {
-            attempts.extend(position.step().map(|attempt| (name, attempt)));
-        } else if job.phase != JobPhase::Running {
-            match call::prepare(state, name, definition, &seen) {
-                Ok(call) => targets.calls.push(call),
-                Err(held) => attempts.push((name, Attempt::Call(held))),
-            }
-        }
+        attempts.extend(position.attempt().map(|attempt| (name, attempt)));
     }
-    let mut needs = Vec::new();
+    let (mut targets, mut needs) = (Targets::default(), Vec::new());
     for (name, attempt) in attempts {
         let Some(job) = jobs.get_mut(name) else {
             continue;
         };
-        match attempt {
-            Attempt::Step(step) => targets.steps.push(*step),
-            Attempt::Call(Held::Needs(more)) => needs.extend(more),
-            Attempt::Call(Held::Failed(reason, text)) => {
-                fail(job, reason, text);
-                status.phase = WorkflowRunPhase::Running;
-            }
-            Attempt::Refused(index, inner, failure) => {
-                refuse(job, index, inner, failure.reason, failure.text);
-                status.phase = WorkflowRunPhase::Running;
-            }
+        if !attempt.record(job, &mut targets, &mut needs) {
+            status.phase = WorkflowRunPhase::Running;
         }
     }
     status.jobs = Some(jobs);
     explain(status);
     (targets, needs)
+}
+
+impl Attempt {
+    /// Adds what it yields; `false` when the job failed instead.
+    pub(super) fn record(
+        self,
+        job: &mut JobStatus,
+        targets: &mut Targets,
+        needs: &mut Vec<Need>,
+    ) -> bool {
+        match self {
+            Self::Step(step) => targets.steps.push(*step),
+            Self::Call(call) => targets.calls.push(*call),
+            Self::Held(Held::Needs(more)) => needs.extend(more),
+            Self::Held(Held::Failed(reason, text)) => {
+                fail(job, reason, text);
+                return false;
+            }
+            Self::Refused(index, inner, failure) => {
+                refuse(job, index, inner, failure.reason, failure.text);
+                return false;
+            }
+        }
+        true
+    }
 }
 
 /// Fails a step for good without a Run; aggregation follows in the next turn (W-79).
@@ -124,23 +137,44 @@ fn is_ready(jobs: &JobStates, job: &JobStatus) -> bool {
     }
 }
 
-/// One inline job that may have something to start.
-struct Position<'a> {
-    state: &'a State,
-    snapshot: &'a Snapshot,
-    name: &'a str,
-    definition: &'a Job,
-    job: &'a JobStatus,
-    jobs: &'a Jobs<'a>,
+/// One job that may have something to start.
+pub(super) struct Position<'a> {
+    pub(super) state: &'a State,
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) children: &'a Children<'a>,
+    pub(super) name: &'a str,
+    pub(super) definition: &'a Job,
+    pub(super) job: &'a JobStatus,
+    pub(super) jobs: &'a Jobs<'a>,
 }
 
 impl Position<'_> {
-    /// Builds the first step that is not done, if nothing stands for it yet (W-77).
-    fn step(&self) -> Option<Attempt> {
-        let listed = self.job.steps.iter().map(|step| &step.name);
-        if !listed.eq(self.definition.steps.iter().map(|step| &step.name)) {
+    /// Builds what a ready job starts next, if nothing stands for it yet (W-77).
+    fn attempt(&self) -> Option<Attempt> {
+        if self.definition.uses.is_none() {
+            let listed = self.job.steps.iter().map(|step| &step.name);
+            let defined = self.definition.steps.iter().map(|step| &step.name);
+            return listed.eq(defined).then(|| self.step())?;
+        }
+        self.call()
+    }
+
+    /// Builds the child of a call that has not started.
+    pub(super) fn call(&self) -> Option<Attempt> {
+        if self.job.phase == JobPhase::Running {
             return None;
         }
+        let call = call::prepare(self.state, self.name, self.definition, self.jobs);
+        Some(match call {
+            Ok(call) => Attempt::Call(Box::new(call)),
+            Err(held) => Attempt::Held(held),
+        })
+    }
+
+    /// Builds the first step that is not done, if nothing stands for it yet.
+    ///
+    /// The steps of the status are those of the definition.
+    pub(super) fn step(&self) -> Option<Attempt> {
         let mut steps = self.job.steps.iter();
         let index = steps.position(|step| step.phase != StepPhase::Succeeded)?;
         let status = &self.job.steps[index];
@@ -250,7 +284,15 @@ impl Position<'_> {
     }
 
     fn start(&self, step: &str, action_step: Option<&str>, mut spec: RunSpec) -> Attempt {
-        let shared = workspace::of(self.state, self.snapshot, self.name, self.definition);
+        let Self {
+            state,
+            snapshot,
+            children,
+            name,
+            definition,
+            ..
+        } = self;
+        let shared = workspace::of(state, snapshot, children, name, definition);
         let (reference, workspace) = shared.unzip();
         spec.workspace = reference;
         let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
