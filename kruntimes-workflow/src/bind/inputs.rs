@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn w_19_to_w_21_binding_is_a_table() {
+    fn w_19_w_20_w_21_w_24_binding_is_a_table() {
         let required = || input(true, None);
         for (case, declared, given, want) in [
             ("default", input(false, Some("d")), &[][..], Ok("d")),

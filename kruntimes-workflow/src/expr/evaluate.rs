@@ -196,6 +196,26 @@ mod tests {
         result.map_err(|error| error.to_string())
     }
 
+    /// There is no form for a default: what is missing is an error, and so is the attempt to write one.
+    #[test]
+    fn w_29_case_014_a_default_is_refused_by_the_text_of_what_it_is() {
+        for template in [
+            "${{ steps.build.outputs.tag || 'none' }}",
+            "${{ steps.push.outputs.image || 'none' }}",
+            "${{ steps.silent.outputs.image || 'none' }}",
+        ] {
+            let said = eval(template).unwrap_err();
+            assert!(
+                said.contains("|| 'none'") || said.starts_with("no outputs for"),
+                "{said}"
+            );
+        }
+        assert_eq!(
+            eval("${{ 'none' || steps.build.outputs.tag }}").unwrap_err(),
+            "unknown ref prefix: 'none' || steps (expected inputs, steps, or jobs)"
+        );
+    }
+
     #[test]
     fn expressions_are_replaced_by_their_values() {
         for (template, want) in [

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn w_181_w_187_tasks_of_ones_own_are_nodes() {
+    fn w_181_tasks_of_ones_own_are_nodes() {
         let task = |name: &str, needs: &[&'static str]| (name.to_owned(), Task(needs.to_vec()));
         let tasks = BTreeMap::from([task("wash", &[]), task("dry", &["wash"])]);
         let graph = Graph::compile(&tasks).unwrap();

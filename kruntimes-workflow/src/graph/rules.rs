@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_section_2_and_w_2() {
+    fn w_2_w_23_names_have_the_characters_of_section_2() {
         let long = "a".repeat(63);
         for name in ["a", "A.b_c-9", "build_all", &long] {
             assert!(is_label(name), "{name}");

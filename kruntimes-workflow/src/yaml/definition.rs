@@ -321,6 +321,29 @@ mod tests {
     }
 
     #[test]
+    fn w_1_w_2_a_workflow_run_has_jobs_and_names_no_template() {
+        let head =
+            "apiVersion: kruntimes.io/v1alpha1\nkind: WorkflowRun\nmetadata: {name: w}\nspec:\n";
+        let jobs = "  jobs:\n    a: {runs-on: bash, steps: [{name: s, run: x}]}\n";
+        assert!(read("f.yaml", &format!("{head}{jobs}")).is_ok());
+        for (member, named) in [("uses: lib", "spec.uses"), ("with: {a: b}", "spec.with")] {
+            let found = read("f.yaml", &format!("{head}  {member}\n{jobs}")).unwrap_err();
+            assert_eq!(found[0].message, format!("unknown field `{named}`"));
+        }
+        for uses in [
+            "./lib",
+            "https://x/lib",
+            "other/lib",
+            "lib@v1",
+            "${{ inputs.lib }}",
+        ] {
+            let call = format!("{head}  jobs:\n    a: {{uses: \"{uses}\"}}\n");
+            let found = read("f.yaml", &call).unwrap_err();
+            assert!(found[0].message.contains("uses"), "{}", found[0].message);
+        }
+    }
+
+    #[test]
     fn kinds_and_versions_are_judged() {
         let text = "apiVersion: v1\nkind: Workflwo\nspec: {}\n---\n[]\n";
         let found = read("f.yaml", text).unwrap_err();

@@ -46,7 +46,7 @@ fn outputs_travel_through_steps_jobs_and_dependencies() {
 }
 
 #[test]
-fn w_39_w_79_a_step_that_cannot_be_resolved_gets_no_run() {
+fn w_39_w_73_w_79_a_step_that_cannot_be_resolved_gets_no_run() {
     let later = "${{ steps.t.outputs.k }}";
     for (text, cause) in [
         (later, "run: no outputs for t"),

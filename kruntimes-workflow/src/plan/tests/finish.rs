@@ -64,7 +64,7 @@ fn active_phases_leave_the_step_running() {
 }
 
 #[test]
-fn w_166_case_028_failure_skips_what_depends_and_starts_what_does_not() {
+fn w_75_w_166_case_028_failure_skips_what_depends_and_starts_what_does_not() {
     let mut world = World::accepted(jobs([
         ("build", a_job()),
         ("test", a_job().needs(&["build"])),
@@ -217,7 +217,7 @@ fn w_46_w_48_foreign_and_unknown_runs_do_not_exist() {
 }
 
 #[test]
-fn w_49_w_40_a_target_that_cannot_be_created_fails_its_step_only() {
+fn w_49_w_40_w_62_a_target_that_cannot_be_created_fails_its_step_only() {
     let mut world = World::accepted(jobs([("a", a_job()), ("b", a_job()), ("c", a_job())]));
     let step = world.decide();
     let Action::StartRunnableSteps(targets) = step.action else {

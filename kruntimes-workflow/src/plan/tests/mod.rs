@@ -3,6 +3,7 @@
 mod actions;
 mod calls;
 mod cancellation;
+mod claims;
 mod crashes;
 mod data;
 mod engine;
@@ -254,6 +255,12 @@ impl World {
         let before = self.state.status.clone();
         assert_eq!(self.turn(), Action::None);
         assert_eq!(self.state.status, before);
+    }
+
+    /// A turn that only writes the status, and one with nothing to do.
+    pub(super) fn idle_turn_after_one(&mut self) {
+        assert_eq!(self.turn(), Action::None);
+        self.idle_turn();
     }
 
     /// Turns until nothing changes.

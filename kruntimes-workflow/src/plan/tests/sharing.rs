@@ -33,7 +33,7 @@ fn succeed_with(world: &mut World, job: &str, step: &str, names: &[&str]) {
 }
 
 #[test]
-fn w_128_w_130_w_131_artifacts_travel_as_references() {
+fn w_128_w_130_w_131_w_138_artifacts_travel_as_references_that_name_no_step() {
     let mut world = World::accepted(jobs([
         ("build", a_job().step("one", "1").step("two", "2")),
         (
