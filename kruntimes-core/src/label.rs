@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::message::quoted;
 
 /// A label selector in the shape of the Kubernetes API; all parts are AND-ed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(
     feature = "crd",
     derive(schemars::JsonSchema),
@@ -24,7 +24,7 @@ pub struct LabelSelector {
 }
 
 /// A requirement on one label.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(
     feature = "crd",
     derive(schemars::JsonSchema),

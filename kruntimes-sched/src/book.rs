@@ -8,7 +8,7 @@ use kruntimes_core::quantity::Quantity;
 use kruntimes_core::resources::{self, Amounts};
 
 use crate::identity::{Namespace, PodName, PodUid, RunUid};
-use crate::occupancy::{Hold, Occupancy, Origin};
+use crate::occupancy::{Claim, Hold, Occupancy, Origin};
 use crate::pod::Pod;
 use crate::register;
 use crate::run::Run;
@@ -103,6 +103,8 @@ pub enum Violation {
 pub struct Book {
     spaces: BTreeMap<Namespace, Space>,
     trail: Trail,
+    /// The UID that was looked up last, and the number that stands for it.
+    last: Option<(RunUid, u64)>,
 }
 
 /// Everything that held capacity of one namespace at one instant; never changes.
@@ -146,7 +148,7 @@ impl View {
     pub(crate) fn of<'a>(holds: impl IntoIterator<Item = &'a Hold>) -> Self {
         let mut sites = Sites::default();
         for hold in holds {
-            sites.insert(&Arc::new(hold.clone()));
+            sites.insert(hold.claim());
         }
         Self {
             sites: Arc::new(sites),
@@ -179,13 +181,13 @@ impl Book {
                 }
             }
             RunState::Holding { pod, pod_uid } => {
-                let hold = Hold {
+                let claim = Claim {
                     run: Arc::clone(run),
-                    pod: pod.clone(),
-                    pod_uid: pod_uid.clone(),
+                    pod,
+                    pod_uid: pod_uid.as_ref(),
                     origin: Origin::Observed,
                 };
-                space.insert(hold, &mut self.trail);
+                space.insert(claim, &mut self.trail);
             }
             RunState::Elsewhere => space.remove(&run.uid, &mut self.trail),
         }
@@ -242,8 +244,12 @@ impl Book {
     /// Returns what is in the way by the book's present knowledge, however old
     /// the snapshot was from which the Pod was chosen.
     pub fn reserve(&mut self, run: &Arc<Run>, pod: &Pod) -> Result<(), Taken> {
-        let number = register::number(run.uid.as_str());
-        let site = register::number(pod.name.as_str());
+        self.reserve_at(register::number(pod.name.as_str()), run, pod)
+    }
+
+    /// As [`Book::reserve`], where the number that stands for the Pod's name is known.
+    pub(crate) fn reserve_at(&mut self, site: u64, run: &Arc<Run>, pod: &Pod) -> Result<(), Taken> {
+        let number = self.number_of(&run.uid);
         let space = self.spaces.get(&run.namespace);
         let before = space.and_then(|space| space.hold_at(number, &run.uid));
         if before.is_some_and(|hold| hold.origin == Origin::Observed) {
@@ -258,15 +264,15 @@ impl Book {
         }
         let space = self.spaces.entry(run.namespace.clone()).or_default();
         if !is_new {
-            space.remove(&run.uid, &mut self.trail);
+            space.remove_at(number, &run.uid, &mut self.trail);
         }
-        let hold = Hold {
+        let claim = Claim {
             run: Arc::clone(run),
-            pod: pod.name.clone(),
-            pod_uid: Some(pod.uid.clone()),
+            pod: &pod.name,
+            pod_uid: Some(&pod.uid),
             origin: Origin::Assumed,
         };
-        space.insert_new(site, number, hold, &mut self.trail);
+        space.insert_new(site, number, claim, &mut self.trail);
         Ok(())
     }
 
@@ -285,12 +291,40 @@ impl Book {
         self.spaces.get(namespace)?.hold(run)
     }
 
+    /// Tells whether a Run holds capacity; the answer for the same Run is quick the next time.
+    pub(crate) fn is_held(&mut self, run: &Run) -> bool {
+        let number = self.number_of(&run.uid);
+        let space = self.spaces.get(&run.namespace);
+        space.is_some_and(|space| space.hold_at(number, &run.uid).is_some())
+    }
+
+    /// Returns the number that stands for a UID; that of the last one is known.
+    fn number_of(&mut self, run: &RunUid) -> u64 {
+        match &self.last {
+            Some((last, number)) if last.is_clone_of(run) => *number,
+            Some(_) | None => {
+                let number = register::number(run.as_str());
+                self.last = Some((run.clone(), number));
+                number
+            }
+        }
+    }
+
     /// Returns what a Pod holds at this instant.
     pub fn occupancy(&self, namespace: &Namespace, pod: &Pod) -> Arc<Occupancy> {
-        self.spaces
-            .get(namespace)
-            .and_then(|space| space.sites.occupancy(pod))
-            .unwrap_or_default()
+        self.occupancy_at(register::number(pod.name.as_str()), namespace, pod)
+    }
+
+    /// As [`Book::occupancy`], where the number that stands for the Pod's name is known.
+    pub(crate) fn occupancy_at(
+        &self,
+        site: u64,
+        namespace: &Namespace,
+        pod: &Pod,
+    ) -> Arc<Occupancy> {
+        let space = self.spaces.get(namespace);
+        let held = space.and_then(|space| space.sites.occupancy_at(site, pod));
+        held.unwrap_or_default()
     }
 
     /// Freezes what holds capacity of one namespace, usage and targets from the same instant (S-33).
@@ -324,7 +358,7 @@ impl Book {
                     return Err(Violation::Sums(pod.clone()));
                 }
                 for hold in occupancy.holds_in_any_order() {
-                    if hold.pod != *pod || hold.pod_uid.as_ref() != uid {
+                    if hold.pod() != pod || hold.pod_uid() != uid {
                         return Err(Violation::Count(hold.run.uid.clone()));
                     }
                     *counted.entry(&hold.run.uid).or_default() += 1;

@@ -139,7 +139,7 @@ pub use queueing::{Admittance, Held, PreEnqueue, QueueSort, Splitter};
 pub use record::{Differs, Recording};
 pub use reserve::{ReserveError, reserve, unreserve};
 pub use room::{Permitted, Waiter, WaitingRoom, permit};
-pub use run::{Labels, Placeable, Run};
+pub use run::{Labels, Placeable, Run, RunKind};
 pub use snapshot::{Nominated, PodState, Snapshot};
 pub use vocabulary::Vocabulary;
 pub use workspace::Workspace;

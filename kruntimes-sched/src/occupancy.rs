@@ -28,13 +28,68 @@ pub struct Hold {
     /// The Run as it was when it was reserved or last observed (S-90).
     #[serde(with = "shared")]
     pub run: Arc<Run>,
-    /// The Pod.
-    pub pod: PodName,
-    /// The Pod's UID, where the Run records it; otherwise the name decides (S-13).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pod_uid: Option<PodUid>,
+    /// Where. All holds of one Pod have the same.
+    #[serde(flatten, with = "shared")]
+    pub(crate) location: Arc<Location>,
     /// How it is known.
     pub origin: Origin,
+}
+
+/// A Pod as those that hold its capacity know it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Location {
+    pub(crate) pod: PodName,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pod_uid: Option<PodUid>,
+}
+
+/// A hold in the making.
+#[derive(Debug)]
+pub(crate) struct Claim<'a> {
+    pub(crate) run: Arc<Run>,
+    pub(crate) pod: &'a PodName,
+    pub(crate) pod_uid: Option<&'a PodUid>,
+    pub(crate) origin: Origin,
+}
+
+impl Claim<'_> {
+    /// Makes the hold, at a location that is known or a new one.
+    pub(crate) fn hold(self, known: Option<&Arc<Location>>) -> Arc<Hold> {
+        let location = known.cloned().unwrap_or_else(|| {
+            Arc::new(Location {
+                pod: self.pod.clone(),
+                pod_uid: self.pod_uid.cloned(),
+            })
+        });
+        Arc::new(Hold {
+            run: self.run,
+            location,
+            origin: self.origin,
+        })
+    }
+}
+
+impl Hold {
+    /// Returns the same as a claim.
+    pub(crate) fn claim(&self) -> Claim<'_> {
+        Claim {
+            run: Arc::clone(&self.run),
+            pod: self.pod(),
+            pod_uid: self.pod_uid(),
+            origin: self.origin,
+        }
+    }
+
+    /// Returns the name of the Pod.
+    pub fn pod(&self) -> &PodName {
+        &self.location.pod
+    }
+
+    /// Returns the UID of the Pod, where the Run records it; otherwise the name decides (S-13).
+    pub fn pod_uid(&self) -> Option<&PodUid> {
+        self.location.pod_uid.as_ref()
+    }
 }
 
 /// Everything that holds capacity of one Pod.
@@ -151,6 +206,8 @@ impl Occupancy {
         self.exclusive += usize::from(hold.run.exclusive);
         match self.find_at(short(number), &hold.run.uid) {
             Err(at) => {
+                make_room(&mut self.numbers);
+                make_room(&mut self.holds);
                 self.numbers.insert(at, short(number));
                 self.holds.insert(at, hold);
             }
@@ -162,8 +219,9 @@ impl Occupancy {
         }
     }
 
-    pub(crate) fn remove(&mut self, run: &RunUid) {
-        if let Ok(at) = self.find(run) {
+    /// Removes a Run; the number stands for its UID.
+    pub(crate) fn remove_at(&mut self, number: u64, run: &RunUid) {
+        if let Ok(at) = self.find_at(short(number), run) {
             let hold = self.holds.remove(at);
             self.numbers.remove(at);
             subtract(&mut self.usage, &hold.run.request);
@@ -178,6 +236,13 @@ impl Occupancy {
             add(&mut total, &hold.run.request);
         }
         total
+    }
+}
+
+/// Makes room for one more, and for few that nobody may ever need.
+fn make_room<T>(list: &mut Vec<T>) {
+    if list.len() == list.capacity() {
+        list.reserve_exact((list.len() / 4).max(4));
     }
 }
 

@@ -10,6 +10,7 @@ use crate::decision::CycleError;
 use crate::plugin::Attempt;
 use crate::pod::Pod;
 use crate::profile::Profile;
+use crate::register;
 use crate::run::Run;
 use crate::snapshot::PodState;
 
@@ -51,8 +52,9 @@ pub fn reserve(
     pod: &Arc<Pod>,
     now: Timestamp,
 ) -> Result<(), ReserveError> {
+    let site = register::number(pod.name.as_str());
     let state = PodState {
-        occupancy: book.occupancy(&run.namespace, pod),
+        occupancy: book.occupancy_at(site, &run.namespace, pod),
         pod: Arc::clone(pod),
     };
     let attempt = Attempt {
@@ -75,7 +77,7 @@ pub fn reserve(
     }
     // Nobody else looks at what the Pod holds, so that it changes in place.
     drop(state);
-    book.reserve(run, pod).map_err(|taken| {
+    book.reserve_at(site, run, pod).map_err(|taken| {
         give_back(profile, run, profile.reserves.len());
         ReserveError::Taken(taken)
     })

@@ -1,6 +1,7 @@
 //! The thing to place.
 
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -76,15 +77,33 @@ pub trait Placeable {
 }
 
 /// A Run as plugins see it: every field judged and converted once.
+///
+/// What other Runs may well have in common is its [`RunKind`], which reads and
+/// changes as if it were part of the Run: `run.labels`, `run.priority = 3`.
+/// Runs that were [shared](crate::Vocabulary::share) keep it in one piece.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
-    /// Namespace.
-    pub namespace: Namespace,
     /// Name within the namespace.
     pub name: RunName,
     /// Identity that is never used again.
     pub uid: RunUid,
+    /// Attempt, counting from one.
+    pub attempt: i32,
+    /// When it came into being.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created: Option<Timestamp>,
+    /// Everything that does not tell it from others.
+    #[serde(flatten, with = "shared")]
+    pub kind: Arc<RunKind>,
+}
+
+/// What a Run may have in common with others.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunKind {
+    /// Namespace.
+    pub namespace: Namespace,
     /// Pool it wants.
     pub runtime: RuntimeName,
     /// Labels that selectors of others see.
@@ -105,16 +124,54 @@ pub struct Run {
     pub workspace: Option<WorkspaceName>,
     /// Whether it tolerates no neighbour on its place.
     pub exclusive: bool,
-    /// Attempt, counting from one.
-    pub attempt: i32,
-    /// When it came into being.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub created: Option<Timestamp>,
     /// Larger goes first.
     pub priority: i32,
     /// Runs with the same key are placed all or none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<GroupKey>,
+}
+
+impl Deref for Run {
+    type Target = RunKind;
+
+    fn deref(&self) -> &RunKind {
+        &self.kind
+    }
+}
+
+impl DerefMut for Run {
+    /// Makes the kind the Run's own before it is changed.
+    fn deref_mut(&mut self) -> &mut RunKind {
+        Arc::make_mut(&mut self.kind)
+    }
+}
+
+impl RunKind {
+    /// Makes the kind of Runs that ask for one `runs` and nothing else.
+    pub fn new(namespace: impl Into<Namespace>) -> Self {
+        Self {
+            namespace: namespace.into(),
+            runtime: RuntimeName::default(),
+            labels: Arc::default(),
+            request: Arc::new(Amounts::from([(RUNS.to_owned(), Quantity::from_whole(1))])),
+            affinity: None,
+            workspace: None,
+            exclusive: false,
+            priority: 0,
+            group: None,
+        }
+    }
+
+    /// Makes a Run of this kind, at its first attempt.
+    pub fn run(self, name: impl Into<RunName>, uid: impl Into<RunUid>) -> Run {
+        Run {
+            name: name.into(),
+            uid: uid.into(),
+            attempt: 1,
+            created: None,
+            kind: Arc::new(self),
+        }
+    }
 }
 
 impl Run {
@@ -124,39 +181,26 @@ impl Run {
         name: impl Into<RunName>,
         uid: impl Into<RunUid>,
     ) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-            uid: uid.into(),
-            runtime: RuntimeName::default(),
-            labels: Arc::default(),
-            request: Arc::new(Amounts::from([(RUNS.to_owned(), Quantity::from_whole(1))])),
-            affinity: None,
-            workspace: None,
-            exclusive: false,
-            attempt: 1,
-            created: None,
-            priority: 0,
-            group: None,
-        }
+        RunKind::new(namespace).run(name, uid)
     }
 
     /// Reads a caller's own type.
     pub fn of(item: &impl Placeable) -> Self {
-        Self {
+        let kind = RunKind {
             namespace: item.namespace().into(),
-            name: item.name().into(),
-            uid: item.uid().into(),
             runtime: item.runtime().unwrap_or_default().into(),
             labels: Arc::new(item.labels()),
             request: Arc::new(item.request()),
             affinity: item.affinity().map(Arc::new),
             workspace: item.workspace().map(WorkspaceName::from),
             exclusive: item.exclusive(),
-            attempt: item.attempt(),
-            created: item.created(),
             priority: item.priority(),
             group: item.group().map(GroupKey::from),
+        };
+        Self {
+            attempt: item.attempt(),
+            created: item.created(),
+            ..kind.run(item.name(), item.uid())
         }
     }
 }

@@ -1,9 +1,10 @@
 //! What every Pod of one namespace holds.
 
+use std::iter;
 use std::sync::Arc;
 
 use crate::identity::{PodName, PodUid};
-use crate::occupancy::{Hold, Occupancy};
+use crate::occupancy::{Claim, Hold, Location, Occupancy};
 use crate::pod::Pod;
 use crate::register::{self, Keyed, Register};
 
@@ -11,27 +12,50 @@ use crate::register::{self, Keyed, Register};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sites(Register<Site>);
 
-/// Everything that holds capacity of Pods of one name.
+/// Everything that holds capacity of Pods of one name; at least one of them holds something.
 #[derive(Clone, Debug)]
 struct Site {
-    name: PodName,
-    /// By UID, where it is recorded; mostly one.
-    parts: Vec<(Option<PodUid>, Arc<Occupancy>)>,
+    /// By UID, where it is recorded; mostly there is no other.
+    first: Part,
+    rest: Vec<Part>,
 }
+
+type Part = (Arc<Location>, Arc<Occupancy>);
 
 impl Keyed for Site {
     type Key = str;
 
     fn key(&self) -> &str {
-        self.name.as_str()
+        self.first.0.pod.as_str()
     }
 }
 
 impl Site {
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        iter::once(&self.first).chain(&self.rest)
+    }
+
     fn part(&self, uid: Option<&PodUid>) -> Option<&Arc<Occupancy>> {
-        let mut parts = self.parts.iter();
-        let found = parts.find(|(other, _)| other.as_ref() == uid);
+        let mut parts = self.parts();
+        let found = parts.find(|(at, _)| at.pod_uid.as_ref() == uid);
         found.map(|(_, held)| held)
+    }
+
+    fn part_mut(&mut self, uid: Option<&PodUid>) -> Option<&mut Part> {
+        let mut parts = iter::once(&mut self.first).chain(&mut self.rest);
+        parts.find(|(at, _)| at.pod_uid.as_ref() == uid)
+    }
+
+    /// Drops the parts that hold nothing; tells whether any is left.
+    fn tidy(&mut self) -> bool {
+        self.rest.retain(|(_, held)| !held.is_empty());
+        if !self.first.1.is_empty() {
+            return true;
+        }
+        let next = self.rest.pop();
+        let is_left = next.is_some();
+        self.first = next.unwrap_or_else(|| self.first.clone());
+        is_left
     }
 }
 
@@ -53,51 +77,53 @@ impl Sites {
 
     /// Returns all of them, in an order that means nothing.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&PodName, Option<&PodUid>, &Occupancy)> {
-        self.0.values().flat_map(|site| {
-            let parts = site.parts.iter();
-            parts.map(|(uid, held)| (&site.name, uid.as_ref(), held.as_ref()))
-        })
+        let parts = self.0.values().flat_map(Site::parts);
+        parts.map(|(at, held)| (&at.pod, at.pod_uid.as_ref(), held.as_ref()))
     }
 
-    pub(crate) fn insert(&mut self, hold: &Arc<Hold>) {
-        let pod = register::number(hold.pod.as_str());
-        let run = register::number(hold.run.uid.as_str());
-        self.insert_at(pod, run, hold);
+    /// Adds a hold and returns it.
+    pub(crate) fn insert(&mut self, claim: Claim<'_>) -> Arc<Hold> {
+        let pod = register::number(claim.pod.as_str());
+        let run = register::number(claim.run.uid.as_str());
+        self.insert_at(pod, run, claim)
     }
 
     /// As [`Sites::insert`], where the numbers that stand for the Pod's name and the Run's UID are known.
-    pub(crate) fn insert_at(&mut self, pod: u64, run: u64, hold: &Arc<Hold>) {
-        let alone = || {
-            let mut held = Occupancy::default();
-            held.insert_at(run, Arc::clone(hold));
-            (hold.pod_uid.clone(), Arc::new(held))
+    pub(crate) fn insert_at(&mut self, pod: u64, run: u64, claim: Claim<'_>) -> Arc<Hold> {
+        let Some(site) = self.0.at_mut(pod, claim.pod.as_str()) else {
+            let (first, hold) = alone(run, claim);
+            let rest = Vec::new();
+            self.0.insert_at(pod, Site { first, rest });
+            return hold;
         };
-        let Some(site) = self.0.at_mut(pod, hold.pod.as_str()) else {
-            let site = Site {
-                name: hold.pod.clone(),
-                parts: vec![alone()],
-            };
-            self.0.insert_at(pod, site);
-            return;
-        };
-        let mut parts = site.parts.iter_mut();
-        match parts.find(|(uid, _)| *uid == hold.pod_uid) {
-            Some((_, held)) => Arc::make_mut(held).insert_at(run, Arc::clone(hold)),
-            None => site.parts.push(alone()),
+        if let Some((at, held)) = site.part_mut(claim.pod_uid) {
+            let hold = claim.hold(Some(at));
+            Arc::make_mut(held).insert_at(run, Arc::clone(&hold));
+            return hold;
         }
+        let (part, hold) = alone(run, claim);
+        site.rest.push(part);
+        hold
     }
 
-    pub(crate) fn remove(&mut self, hold: &Hold) {
-        let Some(site) = self.0.get_mut(hold.pod.as_str()) else {
+    /// Removes a hold; the numbers stand for the Pod's name and the Run's UID.
+    pub(crate) fn remove(&mut self, pod: u64, run: u64, hold: &Hold) {
+        let Some(site) = self.0.at_mut(pod, hold.pod().as_str()) else {
             return;
         };
-        let mut parts = site.parts.iter_mut();
-        if let Some((_, held)) = parts.find(|(uid, _)| *uid == hold.pod_uid) {
-            Arc::make_mut(held).remove(&hold.run.uid);
-        }
-        site.parts.retain(|(_, held)| !held.is_empty());
-        if site.parts.is_empty() {
-            self.0.remove(hold.pod.as_str());
+        if let Some((_, held)) = site.part_mut(hold.pod_uid()) {
+            let held = Arc::make_mut(held);
+            held.remove_at(run, &hold.run.uid);
+            if held.is_empty() && !site.tidy() {
+                self.0.remove_at(pod, hold.pod().as_str());
+            }
         }
     }
+}
+
+fn alone(run: u64, claim: Claim<'_>) -> (Part, Arc<Hold>) {
+    let hold = claim.hold(None);
+    let mut held = Occupancy::default();
+    held.insert_at(run, Arc::clone(&hold));
+    ((Arc::clone(&hold.location), Arc::new(held)), hold)
 }

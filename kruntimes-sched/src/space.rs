@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::identity::RunUid;
-use crate::occupancy::Hold;
+use crate::occupancy::{Claim, Hold};
 use crate::register::{self, Keyed, Register};
 use crate::sites::Sites;
 use crate::trail::Trail;
@@ -62,31 +62,37 @@ impl Space {
         self.holds.values().map(|found| &found.0)
     }
 
-    pub(crate) fn insert(&mut self, hold: Hold, trail: &mut Trail) {
-        self.remove(&hold.run.uid, trail);
-        let pod = register::number(hold.pod.as_str());
-        let run = register::number(hold.run.uid.as_str());
-        self.insert_new(pod, run, hold, trail);
+    pub(crate) fn insert(&mut self, claim: Claim<'_>, trail: &mut Trail) {
+        let run = register::number(claim.run.uid.as_str());
+        self.remove_at(run, &claim.run.uid, trail);
+        let pod = register::number(claim.pod.as_str());
+        self.insert_new(pod, run, claim, trail);
     }
 
     /// Inserts a hold of a Run that has none; the numbers stand for the Pod's name and the Run's UID.
-    pub(crate) fn insert_new(&mut self, pod: u64, run: u64, hold: Hold, trail: &mut Trail) {
-        let hold = Arc::new(hold);
-        trail.note(&hold, true);
-        Arc::make_mut(&mut self.sites).insert_at(pod, run, &hold);
+    pub(crate) fn insert_new(&mut self, pod: u64, run: u64, claim: Claim<'_>, trail: &mut Trail) {
+        let hold = Arc::make_mut(&mut self.sites).insert_at(pod, run, claim);
+        trail.note(&hold, pod, true);
         self.names.insert(ByName(Arc::clone(&hold)));
         self.holds.insert_at(run, ByUid(hold));
     }
 
     pub(crate) fn remove(&mut self, run: &RunUid, trail: &mut Trail) {
-        let Some(ByUid(hold)) = self.holds.remove(run.as_str()) else {
+        self.remove_at(register::number(run.as_str()), run, trail);
+    }
+
+    /// As [`Space::remove`], where the number that stands for the UID is known.
+    pub(crate) fn remove_at(&mut self, number: u64, run: &RunUid, trail: &mut Trail) {
+        let Some(ByUid(hold)) = self.holds.remove_at(number, run.as_str()) else {
             return;
         };
-        trail.note(&hold, false);
+        let pod = register::number(hold.pod().as_str());
+        trail.note(&hold, pod, false);
         let name = hold.run.name.as_str();
-        if (self.named(name)).is_some_and(|named| named.run.uid == *run) {
-            self.names.remove(name);
+        let named = register::number(name);
+        if (self.names.at(named, name)).is_some_and(|named| named.0.run.uid == *run) {
+            self.names.remove_at(named, name);
         }
-        Arc::make_mut(&mut self.sites).remove(&hold);
+        Arc::make_mut(&mut self.sites).remove(pod, number, &hold);
     }
 }

@@ -36,11 +36,9 @@ pub const NAMESPACE: &str = "default";
 
 /// Starts a Run of Runtime `python` with the UID `<name>-uid`.
 pub fn a_run(name: &str) -> RunBuilder {
-    let run = Run::new(NAMESPACE, name, format!("{name}-uid"));
-    RunBuilder(Run {
-        runtime: "python".into(),
-        ..run
-    })
+    let mut run = Run::new(NAMESPACE, name, format!("{name}-uid"));
+    run.runtime = "python".into();
+    RunBuilder(run)
 }
 
 /// A [`Run`] in the making.

@@ -8,6 +8,8 @@ use crate::occupancy::Hold;
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     pub(crate) hold: Arc<Hold>,
+    /// Stands for the name of its Pod.
+    pub(crate) pod: u64,
     pub(crate) came: bool,
 }
 
@@ -30,10 +32,11 @@ impl Trail {
         self.0 = Some(Vec::new());
     }
 
-    pub(crate) fn note(&mut self, hold: &Arc<Hold>, came: bool) {
+    pub(crate) fn note(&mut self, hold: &Arc<Hold>, pod: u64, came: bool) {
         if let Some(changes) = &mut self.0 {
             changes.push(Change {
                 hold: Arc::clone(hold),
+                pod,
                 came,
             });
         }

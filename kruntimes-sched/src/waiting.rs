@@ -115,11 +115,9 @@ mod tests {
 
     #[test]
     fn s_112_names_are_quoted_and_never_read_as_placeholders() {
-        let run = Run {
-            runtime: "a{workspace}\"".into(),
-            workspace: Some("w".into()),
-            ..Run::new("ns", "r", "u")
-        };
+        let mut run = Run::new("ns", "r", "u");
+        run.runtime = "a{workspace}\"".into();
+        run.workspace = Some("w".into());
         assert_eq!(
             fill("bind {workspace} for {runtime} now", &run),
             "bind \"w\" for \"a{workspace}\\\"\" now"

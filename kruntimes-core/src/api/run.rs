@@ -280,7 +280,7 @@ pub enum TerminationMode {
 }
 
 /// Placement relative to other Runs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(
     feature = "crd",
     derive(schemars::JsonSchema),
@@ -297,7 +297,7 @@ pub struct Affinity {
 }
 
 /// Required and preferred terms of one direction.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(
     feature = "crd",
     derive(schemars::JsonSchema),
@@ -322,7 +322,7 @@ pub struct RunAffinity {
 }
 
 /// Which Runs count, and what "together" means.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(
     feature = "crd",
     derive(schemars::JsonSchema),
@@ -338,7 +338,7 @@ pub struct RunAffinityTerm {
 }
 
 /// A preferred term and its weight.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(
     feature = "crd",
     derive(schemars::JsonSchema),

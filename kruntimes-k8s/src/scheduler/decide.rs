@@ -114,14 +114,10 @@ mod tests {
         let profile = plugins::standard().explain(false).build().unwrap();
         let mut state = State::new(&profile);
         let names = Names::default();
-        let bash = Run {
-            runtime: "bash".into(),
-            ..Run::new("ns", "r", "r")
-        };
-        let python = Run {
-            runtime: "python".into(),
-            ..bash.clone()
-        };
+        let mut bash = Run::new("ns", "r", "r");
+        bash.runtime = "bash".into();
+        let mut python = bash.clone();
+        python.runtime = "python".into();
         let steps = vec![
             (None, None, ["NoReadyPods", "NoReadyPods"]),
             (None, Some(pod("a", "bash", 1)), ["a", "NoReadyPods"]),
@@ -139,8 +135,13 @@ mod tests {
             (Some(pod("a", "bash", 0)), None, ["NoReadyPods", "b"]),
         ];
         for (at, (old, new, want)) in steps.into_iter().enumerate() {
-            let State { pools, index, .. } = &mut state;
-            pools.change(index, &names, old.as_ref(), new.as_ref());
+            let State {
+                pools,
+                index,
+                vocabulary,
+                ..
+            } = &mut state;
+            pools.change(index, vocabulary, &names, old.as_ref(), new.as_ref());
             let found = [&bash, &python].map(|run| answer(&mut state, &profile, run, None));
             assert_eq!(found, want, "step {at}");
         }
@@ -154,14 +155,18 @@ mod tests {
         let mut state = State::new(&profile);
         let names = Names::default();
         for name in ["a", "b"] {
-            let State { pools, index, .. } = &mut state;
-            pools.change(index, &names, None, Some(&pod(name, "bash", 9)));
+            let State {
+                pools,
+                index,
+                vocabulary,
+                ..
+            } = &mut state;
+            let pod = pod(name, "bash", 9);
+            pools.change(index, vocabulary, &names, None, Some(&pod));
         }
-        let run = Run {
-            runtime: "bash".into(),
-            workspace: Some(WorkspaceName::from("w")),
-            ..Run::new("ns", "r", "r")
-        };
+        let mut run = Run::new("ns", "r", "r");
+        run.runtime = "bash".into();
+        run.workspace = Some(WorkspaceName::from("w"));
         let found = [None, Some("b"), Some("c"), None]
             .map(|bound| answer(&mut state, &profile, &run, bound));
         assert_eq!(

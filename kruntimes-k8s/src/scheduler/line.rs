@@ -251,12 +251,11 @@ mod tests {
 
     fn run(name: &str, second: i64, runs: u32) -> Arc<Run> {
         let request = [("runs".to_owned(), amount(runs))].into();
-        Arc::new(Run {
-            runtime: "python".into(),
-            created: Some(Timestamp::from_second(second).unwrap()),
-            request: Arc::new(request),
-            ..Run::new("ns", name, name)
-        })
+        let mut run = Run::new("ns", name, name);
+        run.runtime = "python".into();
+        run.created = Some(Timestamp::from_second(second).unwrap());
+        run.request = Arc::new(request);
+        Arc::new(run)
     }
 
     fn pod(runs: u32) -> Pod {

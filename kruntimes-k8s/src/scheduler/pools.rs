@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod as ApiPod;
-use kruntimes_sched::{Index, Pod, PodName};
+use kruntimes_sched::{Index, Pod, PodName, Vocabulary};
 
 use super::names::Names;
 use super::seen;
@@ -21,6 +21,7 @@ impl Pools {
     pub(super) fn change(
         &mut self,
         index: &mut Index,
+        vocabulary: &mut Vocabulary,
         names: &Names,
         old: Option<&ApiPod>,
         new: Option<&ApiPod>,
@@ -42,7 +43,9 @@ impl Pools {
         if let Some(new) = new
             && let Some(pool) = pool_of(names, new)
         {
-            let pod = Arc::new(seen::pod(names, new));
+            let mut pod = seen::pod(names, new);
+            vocabulary.share_pod(&mut pod);
+            let pod = Arc::new(pod);
             let (namespace, runtime) = (pool.namespace.as_str().into(), pool.name.as_str().into());
             index.set_pod(&namespace, &runtime, &pod);
             let pods = self.pools.entry(pool).or_default();

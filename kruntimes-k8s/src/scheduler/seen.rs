@@ -9,7 +9,7 @@ use kruntimes_core::keys::CONDITION_READY;
 use kruntimes_core::resources::{self, Amounts};
 use kruntimes_core::retry;
 use kruntimes_sched::{
-    Gate, Heartbeat, Namespace, Observation, Pod, Run, RunState, Waiting, Workspace, gate,
+    Gate, Heartbeat, Namespace, Observation, Pod, Run, RunKind, RunState, Waiting, Workspace, gate,
 };
 use kube::ResourceExt as _;
 
@@ -19,10 +19,8 @@ use super::names::Names;
 pub fn run(object: &ApiRun, request: Amounts) -> Run {
     let spec = &object.spec;
     let status = object.status.as_ref();
-    Run {
+    let kind = RunKind {
         namespace: namespace(object),
-        name: object.metadata.name.clone().unwrap_or_default().into(),
-        uid: object.metadata.uid.clone().unwrap_or_default().into(),
         runtime: spec.runtime.as_str().into(),
         labels: Arc::new(object.labels().clone()),
         request: Arc::new(request),
@@ -31,10 +29,15 @@ pub fn run(object: &ApiRun, request: Amounts) -> Run {
             .map(|affinity| Arc::new(affinity.clone())),
         workspace: (spec.workspace.as_ref()).map(|workspace| workspace.name.as_str().into()),
         exclusive: spec.mode.session.is_some(),
-        attempt: retry::current_attempt(status.and_then(|status| status.attempt)),
-        created: (object.metadata.creation_timestamp.as_ref()).map(|time| time.0),
         priority: 0,
         group: None,
+    };
+    Run {
+        name: object.metadata.name.clone().unwrap_or_default().into(),
+        uid: object.metadata.uid.clone().unwrap_or_default().into(),
+        attempt: retry::current_attempt(status.and_then(|status| status.attempt)),
+        created: (object.metadata.creation_timestamp.as_ref()).map(|time| time.0),
+        kind: Arc::new(kind),
     }
 }
 

@@ -44,8 +44,13 @@ impl Shell {
         let names = &self.config.names;
         {
             let mut state = self.state();
-            let State { pools, index, .. } = &mut *state;
-            pools.change(index, names, old, new);
+            let State {
+                pools,
+                index,
+                vocabulary,
+                ..
+            } = &mut *state;
+            pools.change(index, vocabulary, names, old, new);
         }
         let limit = self.config.heartbeat_limit();
         let Some(pod) = new.or(old).map(|pod| seen::pod(names, pod)) else {

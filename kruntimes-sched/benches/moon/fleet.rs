@@ -23,16 +23,19 @@ pub(crate) fn profile() -> Profile {
     built.expect("the default plugins form a profile")
 }
 
-/// An index of Pods with three resources, which all give signs of life.
+/// An index of Pods with three resources, which all give signs of life, as a scheduler reads them.
 pub(crate) fn index(pods: usize) -> Index {
     let mut index = Index::new(RuntimePodAvailability::default(), Book::new());
+    let mut vocabulary = Vocabulary::default();
     for number in 0..pods {
-        let pod = a_pod(&format!("pod-{number:07}"))
+        let mut pod = a_pod(&format!("pod-{number:07}"))
             .offers("runs", 12)
             .offers("memory", 64)
             .offers("example.com/gpu", 4)
-            .heartbeat(Heartbeat::At(NOW));
-        index.set_pod(&NAMESPACE.into(), &RUNTIME.into(), &Arc::new(pod.build()));
+            .heartbeat(Heartbeat::At(NOW))
+            .build();
+        vocabulary.share_pod(&mut pod);
+        index.set_pod(&NAMESPACE.into(), &RUNTIME.into(), &Arc::new(pod));
     }
     index
 }

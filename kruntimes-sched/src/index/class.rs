@@ -9,9 +9,10 @@ use crate::occupancy::Occupancy;
 use crate::register;
 use crate::run::Run;
 
+use super::lead::{Filed, Lead};
 use super::order::Order;
 use super::pool::Slot;
-use super::room::{Offer, Wanted};
+use super::room::{Offer, Resources, Wanted};
 use super::weight::Weight;
 
 /// Runs that ask for the same and are equally exclusive, and the Pods that are available to them.
@@ -23,25 +24,29 @@ pub(super) struct Class {
     exclusive: bool,
     wanted: Option<Wanted>,
     /// The available Pods by the load they would have.
-    pub(super) order: Order,
-    /// Slots that are to be filed anew before the order is used, each once.
-    late: Vec<usize>,
-    is_late: Vec<bool>,
+    lead: Lead,
+    /// Slots that are to be filed anew before the class is used.
+    late: Late,
+    /// The same Pods with their positions, which few Runs ask for.
+    order: Order,
+    /// Slots whose position may be another.
+    moved: Late,
     /// Number of the decision that used the class last.
     pub(super) used: u64,
 }
 
 impl Class {
     /// Makes the class of a Run, `number` being that of its request.
-    pub(super) fn of(run: &Run, number: u64) -> Self {
+    pub(super) fn of(run: &Run, number: u64, resources: &mut Resources) -> Self {
         Self {
             request: Arc::clone(&run.request),
             number,
             exclusive: run.exclusive,
-            wanted: Wanted::of(&run.request),
+            wanted: Wanted::of(&run.request, resources),
+            lead: Lead::default(),
+            late: Late::default(),
             order: Order::default(),
-            late: Vec::new(),
-            is_late: Vec::new(),
+            moved: Late::default(),
             used: 0,
         }
     }
@@ -60,22 +65,25 @@ impl Class {
         self.exclusive == run.exclusive && Arc::ptr_eq(&self.request, &run.request)
     }
 
+    /// Returns what its Runs ask for, if that is the very request and its numbers are usual.
+    pub(super) fn wanted(&self, request: &Arc<Amounts>) -> Option<&Wanted> {
+        let same = Arc::ptr_eq(&self.request, request);
+        self.wanted.as_ref().filter(|_| same)
+    }
+
+    /// Reads the request again after the resources got other numbers.
+    pub(super) fn renumber(&mut self, resources: &mut Resources) {
+        self.wanted = Wanted::of(&self.request, resources);
+    }
+
     /// Notes that something about a Pod has changed; a class that nobody uses does no more than that.
     pub(super) fn note(&mut self, slot: usize) {
-        if self.is_late.len() <= slot {
-            self.is_late.resize(slot + 1, false);
-        }
-        if !self.is_late[slot] {
-            self.is_late[slot] = true;
-            self.late.push(slot);
-        }
+        self.late.note(slot);
     }
 
     /// Returns a slot that is to be filed anew, or taken out.
     pub(super) fn next_late(&mut self) -> Option<usize> {
-        let slot = self.late.pop()?;
-        self.is_late[slot] = false;
-        Some(slot)
+        self.late.next()
     }
 
     /// Files a Pod that is alive, or takes it out; `held` says what it holds in full.
@@ -85,9 +93,52 @@ impl Class {
         slot: &Slot,
         held: impl FnOnce() -> Arc<Occupancy>,
     ) {
-        match self.offer(slot, held) {
-            Some(weight) => self.order.insert(number, slot.name, weight),
-            None => self.order.remove(number),
+        let name = slot.name;
+        let moved = match self.offer(slot, held) {
+            Some(weight) => self.lead.insert(number, Filed { weight, name }),
+            None => self.lead.remove(number),
+        };
+        if moved {
+            self.moved.note(number);
+        }
+    }
+
+    /// Takes out a slot that is not available.
+    pub(super) fn withdraw(&mut self, slot: usize) {
+        if self.lead.remove(slot) {
+            self.moved.note(slot);
+        }
+    }
+
+    /// Takes out a slot whose Pod is gone, and with it the name.
+    pub(super) fn forget(&mut self, slot: usize) {
+        self.lead.remove(slot);
+        self.order.remove(slot);
+    }
+
+    /// Gives the names other numbers.
+    pub(super) fn rename(&mut self, names: &[(usize, u64)]) {
+        self.lead.rename(names);
+        self.order.rename(names);
+    }
+
+    /// Returns the available Pods.
+    pub(super) fn lead(&self) -> &Lead {
+        &self.lead
+    }
+
+    /// Returns their positions as [`Class::sort`] found them.
+    pub(super) fn order(&self) -> &Order {
+        &self.order
+    }
+
+    /// Brings the positions up to date.
+    pub(super) fn sort(&mut self) {
+        while let Some(slot) = self.moved.next() {
+            match self.lead.filed(slot) {
+                Some(filed) => self.order.insert(slot, filed.clone()),
+                None => self.order.remove(slot),
+            }
         }
     }
 
@@ -106,5 +157,30 @@ impl Class {
         let usage = held.usage();
         resources::fits(&self.request, usage, capacity)
             .then(|| Weight::Odd(Box::new(Load::of(&self.request, usage, capacity))))
+    }
+}
+
+/// Slots that wait for something, each once.
+#[derive(Debug, Default)]
+struct Late {
+    slots: Vec<usize>,
+    is_late: Vec<bool>,
+}
+
+impl Late {
+    fn note(&mut self, slot: usize) {
+        if self.is_late.len() <= slot {
+            self.is_late.resize(slot + 1, false);
+        }
+        if !self.is_late[slot] {
+            self.is_late[slot] = true;
+            self.slots.push(slot);
+        }
+    }
+
+    fn next(&mut self) -> Option<usize> {
+        let slot = self.slots.pop()?;
+        self.is_late[slot] = false;
+        Some(slot)
     }
 }

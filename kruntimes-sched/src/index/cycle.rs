@@ -11,7 +11,8 @@ use crate::profile::Profile;
 use crate::run::Run;
 use crate::waiting;
 
-use super::order::Order;
+use super::class::Class;
+use super::lead::Lead;
 use super::pool::Pool;
 use super::ranking::Winner;
 use super::recipe::{Recipe, Wishes};
@@ -27,8 +28,7 @@ pub(super) struct Cycle<'a> {
     pub(super) pool: &'a Pool,
     /// Number of the pool.
     pub(super) number: usize,
-    /// The available Pods.
-    pub(super) order: &'a Order,
+    pub(super) class: &'a Class,
 }
 
 /// Pods that passed the filters.
@@ -106,13 +106,13 @@ impl Cycle<'_> {
                 let found = self.pool.find(name, uid);
                 let others = pods - usize::from(found.is_some());
                 tally.count(WORKSPACE, profile, BOUND_POD_MISMATCH, others);
-                let available = found.filter(|slot| self.order.contains(*slot));
+                let available = found.filter(|slot| self.lead().contains(*slot));
                 let full = usize::from(found.is_some() && available.is_none());
                 tally.count(AVAILABILITY, profile, RUNTIME_POD_UNAVAILABLE, full);
                 Candidates::Listed(available.into_iter().collect())
             }
             Rule::Any => {
-                let full = pods - self.order.len();
+                let full = pods - self.lead().len();
                 tally.count(AVAILABILITY, profile, RUNTIME_POD_UNAVAILABLE, full);
                 Candidates::AllBut(Vec::new())
             }
@@ -131,7 +131,7 @@ impl Cycle<'_> {
     fn count(&self, candidates: &Candidates) -> usize {
         match candidates {
             Candidates::Listed(slots) => slots.len(),
-            Candidates::AllBut(slots) => self.order.len() - slots.len(),
+            Candidates::AllBut(slots) => self.lead().len() - slots.len(),
         }
     }
 
@@ -144,12 +144,12 @@ impl Cycle<'_> {
         };
         let listed = match candidates {
             Candidates::Listed(slots) => slots,
-            Candidates::AllBut(_) if self.targets.pods(rarest, self.number) > self.order.len() => {
+            Candidates::AllBut(_) if self.targets.pods(rarest, self.number) > self.lead().len() => {
                 self.available().collect()
             }
             Candidates::AllBut(_) => {
                 let slots = self.targets.slots(rarest, self.number);
-                slots.filter(|slot| self.order.contains(*slot)).collect()
+                slots.filter(|slot| self.lead().contains(*slot)).collect()
             }
         };
         let has_all = |slot: &usize| {
@@ -179,7 +179,7 @@ impl Cycle<'_> {
     fn holding(&self, selectors: impl Iterator<Item = usize> + Clone) -> Vec<usize> {
         let count = |selector| self.targets.pods(selector, self.number);
         let targets: usize = selectors.clone().map(count).sum();
-        let mut slots: Vec<usize> = if targets > self.order.len() {
+        let mut slots: Vec<usize> = if targets > self.lead().len() {
             let on = |slot: &usize| {
                 let spot = self.spot(*slot);
                 (selectors.clone()).any(|selector| self.targets.is_on(selector, spot))
@@ -187,7 +187,7 @@ impl Cycle<'_> {
             self.available().filter(on).collect()
         } else {
             let slots = selectors.flat_map(|selector| self.targets.slots(selector, self.number));
-            slots.filter(|slot| self.order.contains(*slot)).collect()
+            slots.filter(|slot| self.lead().contains(*slot)).collect()
         };
         slots.sort_unstable();
         slots.dedup();
@@ -200,8 +200,9 @@ impl Cycle<'_> {
         match candidates {
             Candidates::Listed(slots) => {
                 let listed = slots.into_iter().map(raw).collect();
-                self.recipe.among(self.order, listed)
+                self.recipe.among(self.lead(), listed)
             }
+            Candidates::AllBut(_) if !self.wishes.are_compared() => self.recipe.first(self.lead()),
             Candidates::AllBut(excluded) => {
                 let selectors = self.wishes.preferences.iter().map(|term| term.selector);
                 let mut special = self.holding(selectors);
@@ -209,7 +210,7 @@ impl Cycle<'_> {
                 let special: Vec<_> = special.into_iter().map(raw).collect();
                 let elsewhere = self.wishes.raw_elsewhere();
                 self.recipe
-                    .among_all(self.order, &excluded, &special, elsewhere)
+                    .among_all(self.class.order(), &excluded, &special, elsewhere)
             }
         }
     }
@@ -224,7 +225,11 @@ impl Cycle<'_> {
     }
 
     fn available(&self) -> impl Iterator<Item = usize> {
-        self.order.slots()
+        self.lead().slots()
+    }
+
+    fn lead(&self) -> &Lead {
+        self.class.lead()
     }
 
     fn spot(&self, slot: usize) -> Spot {

@@ -4,14 +4,16 @@
 //! definition; [`Index`] gives the same answers from structures that it keeps
 //! up to date as Pods and Runs come and go:
 //!
-//! - Runs that ask for the same share a class; each class files the Pods that
-//!   have room by the load they would have, and counts (`order`, `class`); a class
-//!   catches up with what has changed when it is used;
+//! - Runs that ask for the same share a class; each class knows which of the Pods
+//!   that have room comes first by the load it would have (`lead`, `class`), and for
+//!   Runs with wishes the position of each (`order`); a class catches up with what
+//!   has changed when it is used;
 //! - the Pods with targets of a selector are kept from its first use on (`targets`);
 //! - heartbeats that go stale are found in the order of time (`pool`).
 
 mod class;
 mod cycle;
+mod lead;
 mod names;
 mod order;
 mod pool;
@@ -248,7 +250,7 @@ impl Index {
         let recipe = Recipe::of(profile, self.availability.heartbeat_limit())?;
         self.catch_up();
         // What the Run itself still holds is no obstacle to it (S-35); the sums include it.
-        if self.book.hold(&run.namespace, &run.uid).is_some() {
+        if self.book.is_held(run) {
             return None;
         }
         let space = self.spaces.get_mut(&run.namespace)?;

@@ -1,26 +1,12 @@
-//! Pods by load, then by name, with counting.
+//! Pods by load, then by name, with counting; kept only for Runs with wishes.
 
 use std::cmp::Ordering;
 
+use super::lead::Filed;
 use super::weight::Weight;
 
 /// Entries of a full chunk.
 const FULL: usize = 32;
-
-/// What a slot is filed under.
-#[derive(Clone, Debug)]
-struct Filed {
-    weight: Weight,
-    /// Stands for the name of the Pod: numbers compare as names do.
-    name: u64,
-}
-
-impl Filed {
-    #[inline]
-    fn cmp(&self, other: &Self) -> Ordering {
-        (self.weight.cmp(&other.weight)).then_with(|| self.name.cmp(&other.name))
-    }
-}
 
 #[derive(Clone, Debug)]
 struct Entry {
@@ -79,10 +65,6 @@ impl Order {
         self.len
     }
 
-    pub(super) fn contains(&self, slot: usize) -> bool {
-        self.filed(slot).is_some()
-    }
-
     /// Returns the weight under which a slot is filed.
     pub(super) fn weight(&self, slot: usize) -> Option<&Weight> {
         self.filed(slot).map(|filed| &filed.weight)
@@ -97,8 +79,7 @@ impl Order {
     }
 
     /// Files a slot, in place of an earlier weight.
-    pub(super) fn insert(&mut self, slot: usize, name: u64, weight: Weight) {
-        let filed = Filed { weight, name };
+    pub(super) fn insert(&mut self, slot: usize, filed: Filed) {
         if (self.filed(slot)).is_some_and(|before| before.cmp(&filed) == Ordering::Equal) {
             return;
         }
@@ -178,11 +159,6 @@ impl Order {
         chunks.map(|chunk| chunk.entries.len()).sum::<usize>() + place
     }
 
-    /// Compares two filed slots by weight, then by name.
-    pub(super) fn compare(&self, a: usize, b: usize) -> Ordering {
-        self.known(a).cmp(self.known(b))
-    }
-
     /// Returns the number that stands for the name of a filed slot.
     pub(super) fn name(&self, slot: usize) -> u64 {
         self.known(slot).name
@@ -212,11 +188,6 @@ impl Order {
         self.count(|other| other.cmp(filed) == Ordering::Less)
     }
 
-    /// Returns the slot that comes before all others.
-    pub(super) fn first(&self) -> Option<usize> {
-        Some(self.chunks.first()?.entries.first()?.slot)
-    }
-
     /// Returns the slot at a position.
     pub(super) fn select(&self, position: usize) -> Option<usize> {
         let mut left = position;
@@ -227,12 +198,6 @@ impl Order {
             left -= chunk.entries.len();
         }
         None
-    }
-
-    /// Returns all slots in order.
-    pub(super) fn slots(&self) -> impl Iterator<Item = usize> {
-        let entries = self.chunks.iter().flat_map(|chunk| &chunk.entries);
-        entries.map(|entry| entry.slot)
     }
 
     /// Returns how many entries have a smaller weight.
@@ -280,6 +245,11 @@ mod tests {
     use super::super::weight::Parts;
     use super::*;
 
+    fn filed(used: u64, name: u64) -> Filed {
+        let weight = weight(used);
+        Filed { weight, name }
+    }
+
     fn weight(used: u64) -> Weight {
         Weight::Even(Parts {
             fullest: used,
@@ -302,11 +272,11 @@ mod tests {
         ) {
             let mut order = Order::default();
             let mut plain: Vec<(u64, u64, usize)> = Vec::new();
-            for (slot, filed) in steps {
+            for (slot, used) in steps {
                 plain.retain(|(_, _, other)| *other != slot);
-                match filed {
+                match used {
                     Some(used) => {
-                        order.insert(slot, name(slot), weight(used));
+                        order.insert(slot, filed(used, name(slot)));
                         plain.push((used, name(slot), slot));
                     }
                     None => order.remove(slot),
@@ -338,7 +308,7 @@ mod tests {
         let mut order = Order::default();
         for step in 0..40_000_u64 {
             let slot = usize::try_from(step % 4_000).unwrap();
-            order.insert(slot, step % 4_000, weight(step));
+            order.insert(slot, filed(step, step % 4_000));
         }
         assert_eq!(order.len(), 4_000);
         assert!(
@@ -350,17 +320,15 @@ mod tests {
         for slot in 0..3_990 {
             order.remove(slot);
         }
-        assert_eq!(
-            order.slots().collect::<Vec<_>>(),
-            (3_990..4_000).collect::<Vec<_>>()
-        );
+        let left: Vec<_> = (0..20).map_while(|at| order.select(at)).collect();
+        assert_eq!(left, (3_990..4_000).collect::<Vec<_>>());
     }
 
     #[test]
     fn names_may_be_numbered_anew() {
         let mut order = Order::default();
         for slot in 0..200 {
-            order.insert(slot, 2 * slot as u64, weight(1));
+            order.insert(slot, filed(1, 2 * slot as u64));
         }
         let names: Vec<_> = (0..200).map(|slot| (slot, 5 + slot as u64)).collect();
         order.rename(&names);

@@ -18,7 +18,7 @@ use crate::trail::Change;
 
 use super::class::Class;
 use super::names::Names;
-use super::room::Room;
+use super::room::{Resources, Room, Wanted};
 
 /// Classes that are kept at a time.
 const MAX_CLASSES: usize = 64;
@@ -53,43 +53,47 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    fn new(pod: Arc<Pod>, name: u64, alive: bool, held: &Occupancy) -> Self {
+    fn new(
+        pod: Arc<Pod>,
+        name: u64,
+        alive: bool,
+        held: &Occupancy,
+        resources: &mut Resources,
+    ) -> Self {
         let mut slot = Self {
-            room: Room::of(&pod),
+            room: Room::of(&pod, resources),
             pod,
             name,
             alive,
             held: 0,
             exclusive: 0,
         };
-        slot.fill(held);
+        slot.fill(held, resources);
         slot
     }
 
-    fn fill(&mut self, held: &Occupancy) {
+    fn fill(&mut self, held: &Occupancy, resources: &Resources) {
         (self.held, self.exclusive) = held.counts();
         if let Some(room) = &mut self.room {
-            room.fill(held);
+            room.fill(held, resources);
         }
     }
 
-    /// Takes in that a Run came or went, which the book knows already.
-    ///
-    /// A change that is the only one is added to what is known; otherwise the book is read.
-    fn follow(&mut self, only: Option<&Change>, held: Holdings<'_>) {
-        if let (Some(room), Some(change)) = (&mut self.room, only)
-            && room.follow(&change.hold.run.request, change.came)
-        {
-            let exclusive = usize::from(change.hold.run.exclusive);
-            (self.held, self.exclusive) = if change.came {
-                (self.held + 1, self.exclusive + exclusive)
-            } else {
-                (self.held - 1, self.exclusive - exclusive)
-            };
-        } else {
-            let held = held.of(&self.pod);
-            self.fill(&held);
+    /// Adds the only change there was to what is known; tells whether that could be done.
+    fn follow(&mut self, change: &Change, asked: &Wanted) -> bool {
+        let Some(room) = &mut self.room else {
+            return false;
+        };
+        if !room.follow(asked, change.came) {
+            return false;
         }
+        let exclusive = usize::from(change.hold.run.exclusive);
+        (self.held, self.exclusive) = if change.came {
+            (self.held + 1, self.exclusive + exclusive)
+        } else {
+            (self.held - 1, self.exclusive - exclusive)
+        };
+        true
     }
 
     /// Tells whether somebody is there whom a new Run, exclusive or not, would disturb.
@@ -108,6 +112,7 @@ pub(super) struct Pool {
     /// Stands for the name of the Pod that was added last.
     added: u64,
     classes: Vec<Class>,
+    resources: Resources,
     decisions: u64,
     /// Instant for which it is known who is alive.
     now: Timestamp,
@@ -131,6 +136,7 @@ impl Pool {
             names: Names::default(),
             added: 0,
             classes: Vec::new(),
+            resources: Resources::default(),
             decisions: 0,
             now: Timestamp::MIN,
             fresh: BTreeSet::new(),
@@ -197,8 +203,12 @@ impl Pool {
                     self.uncount(before);
                 }
                 self.count(&pod, alive);
+                if self.resources.are_many() {
+                    self.renumber(held);
+                }
                 let held = held.of(&pod);
-                self.slots[slot] = Some(Slot::new(pod, name, alive, &held));
+                let resources = &mut self.resources;
+                self.slots[slot] = Some(Slot::new(pod, name, alive, &held, resources));
                 self.note(slot);
                 before.map(|before| before.pod)
             }
@@ -222,7 +232,7 @@ impl Pool {
         }
         if changed.len() > 1 {
             for class in &mut self.classes {
-                class.order.rename(&changed);
+                class.rename(&changed);
             }
         }
         slot
@@ -235,18 +245,45 @@ impl Pool {
         self.unwatch(slot, &gone.pod);
         self.uncount(&gone);
         for class in &mut self.classes {
-            class.order.remove(slot);
+            class.forget(slot);
         }
         self.free.push(slot);
         Some((slot, gone.pod))
     }
 
-    /// Takes in that a Run came to a Pod or went from it.
+    /// Takes in that a Run came to a Pod or went from it, which the book knows already.
+    ///
+    /// A change that is the only one is added to what is known; otherwise the book is read.
     pub(super) fn follow(&mut self, slot: usize, only: Option<&Change>, held: Holdings<'_>) {
         if let Some(Some(changed)) = self.slots.get_mut(slot) {
-            changed.follow(only, held);
+            let followed = only.is_some_and(|change| {
+                let request = &change.hold.run.request;
+                let mut classes = self.classes.iter();
+                if let Some(asked) = classes.find_map(|class| class.wanted(request)) {
+                    return changed.follow(change, asked);
+                }
+                let asked = Wanted::of_known(request, &self.resources);
+                asked.is_some_and(|asked| changed.follow(change, &asked))
+            });
+            if !followed {
+                let held = held.of(&changed.pod);
+                changed.fill(&held, &self.resources);
+            }
         }
         self.note(slot);
+    }
+
+    /// Forgets the names of resources that are in use no more.
+    fn renumber(&mut self, held: Holdings<'_>) {
+        self.resources = Resources::default();
+        for slot in self.slots.iter_mut().flatten() {
+            slot.room = Room::of(&slot.pod, &mut self.resources);
+            slot.fill(&held.of(&slot.pod), &self.resources);
+        }
+        for class in &mut self.classes {
+            class.renumber(&mut self.resources);
+        }
+        self.resources.settle();
     }
 
     /// Notes in every class that a Pod, or what it holds, has changed.
@@ -291,7 +328,7 @@ impl Pool {
         let shared = self.classes.iter().position(|class| class.shares(run));
         let number = match shared {
             Some(number) => number,
-            None => self.find_class(run)?,
+            None => self.find_class(run, held)?,
         };
         let class = &mut self.classes[number];
         class.used = self.decisions;
@@ -300,30 +337,38 @@ impl Pool {
                 Some(Some(slot)) if slot.alive => {
                     class.file(late, slot, || held.of(&slot.pod));
                 }
-                Some(Some(_) | None) | None => class.order.remove(late),
+                Some(Some(_) | None) | None => class.withdraw(late),
             }
         }
         Some(number)
+    }
+
+    /// Brings the positions of a class up to date.
+    pub(super) fn sort(&mut self, class: usize) {
+        self.classes[class].sort();
     }
 
     pub(super) fn class_at(&self, number: usize) -> &Class {
         &self.classes[number]
     }
 
-    fn find_class(&mut self, run: &Run) -> Option<usize> {
+    fn find_class(&mut self, run: &Run, held: Holdings<'_>) -> Option<usize> {
         let request = Class::number_of(run);
         let mut known = self.classes.iter();
         let known = known.position(|class| class.is_of(run, request));
-        known.or_else(|| self.add_class(run, request))
+        known.or_else(|| self.add_class(run, request, held))
     }
 
-    fn add_class(&mut self, run: &Run, request: u64) -> Option<usize> {
+    fn add_class(&mut self, run: &Run, request: u64, held: Holdings<'_>) -> Option<usize> {
         let decisions = self.decisions;
         self.classes.retain(|class| decisions - class.used < IDLE);
         if self.classes.len() >= MAX_CLASSES {
             return None;
         }
-        let mut class = Class::of(run, request);
+        if self.resources.are_many() {
+            self.renumber(held);
+        }
+        let mut class = Class::of(run, request, &mut self.resources);
         for slot in 0..self.slots.len() {
             class.note(slot);
         }

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use super::lead::Lead;
 use super::order::Order;
 use super::recipe::Recipe;
 
@@ -36,28 +37,29 @@ impl Recipe {
     }
 
     /// Chooses among slots that are listed one by one, each with its raw preference.
-    pub(super) fn among(self, order: &Order, mut listed: Vec<(usize, i64)>) -> Option<Winner> {
-        listed.sort_unstable_by(|a, b| order.compare(a.0, b.0));
+    pub(super) fn among(self, lead: &Lead, mut listed: Vec<(usize, i64)>) -> Option<Winner> {
+        listed.sort_unstable_by(|a, b| lead.compare(a.0, b.0));
         let last = listed.len().checked_sub(1)?;
         let most = listed.iter().map(|(_, raw)| *raw).max()?;
+        let name = |slot| lead.name(slot);
         let mut best: Option<Winner> = None;
         let mut rank = 0;
         for (position, &(slot, raw)) in listed.iter().enumerate() {
-            if position > 0 && order.weight(listed[position - 1].0) != order.weight(slot) {
+            if position > 0 && lead.weight(listed[position - 1].0) != lead.weight(slot) {
                 rank = position;
             }
             let total = self.total(share(raw, most), score(rank, last)?)?;
-            best = Some(better(order, best, Winner { slot, total }));
+            best = Some(better(name, best, Winner { slot, total }));
         }
         best
     }
 
-    /// Chooses among all slots when their raw preference is the same.
+    /// Chooses among all slots when nothing is preferred.
     ///
     /// Of loads only the smallest is worth 100; of equal ones the smallest name comes first.
-    fn first(self, order: &Order, raw: i64) -> Option<Winner> {
-        let total = self.total(share(raw, raw), BEST)?;
-        let slot = order.first()?;
+    pub(super) fn first(self, lead: &Lead) -> Option<Winner> {
+        let total = self.total(0, BEST)?;
+        let slot = lead.first()?;
         Some(Winner { slot, total })
     }
 
@@ -73,9 +75,6 @@ impl Recipe {
         special: &[(usize, i64)],
         elsewhere: i64,
     ) -> Option<Winner> {
-        if excluded.is_empty() && special.is_empty() {
-            return self.first(order, elsewhere);
-        }
         let positions = |slots: &mut dyn Iterator<Item = usize>| {
             let mut positions: Vec<usize> = slots.map(|slot| order.position(slot)).collect();
             positions.sort_unstable();
@@ -94,25 +93,26 @@ impl Recipe {
             let below = order.below(order.weight(slot)?);
             Some(below - gone.partition_point(|position| *position < below))
         };
+        let name = |slot| order.name(slot);
         let mut best: Option<Winner> = None;
         for &(slot, raw) in special {
             let total = self.total(share(raw, most), score(rank(slot)?, last)?)?;
-            best = Some(better(order, best, Winner { slot, total }));
+            best = Some(better(name, best, Winner { slot, total }));
         }
         if others > 0 {
             let first = order.select(skip(0, &apart))?;
             let least = score(rank(first)?, last)?;
             let slot = lightest(order, &gone, &apart, least, last)?;
             let total = self.total(share(elsewhere, most), least)?;
-            best = Some(better(order, best, Winner { slot, total }));
+            best = Some(better(name, best, Winner { slot, total }));
         }
         best
     }
 }
 
 /// Takes the greater total; the smaller name breaks ties (S-65).
-fn better(order: &Order, best: Option<Winner>, next: Winner) -> Winner {
-    let key = |winner: &Winner| (winner.total, Reverse(order.name(winner.slot)));
+fn better(name: impl Fn(usize) -> u64, best: Option<Winner>, next: Winner) -> Winner {
+    let key = |winner: &Winner| (winner.total, Reverse(name(winner.slot)));
     match best {
         Some(best) if best.total > next.total => best,
         Some(best) if best.total == next.total && key(&best) >= key(&next) => best,

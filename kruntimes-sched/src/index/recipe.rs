@@ -113,6 +113,11 @@ impl<'a> Wishes<'a> {
         Some(wishes)
     }
 
+    /// Tells whether Pods with targets are compared with all others, by position.
+    pub(super) fn are_compared(&self) -> bool {
+        self.towards.is_empty() && !(self.away.is_empty() && self.preferences.is_empty())
+    }
+
     /// Returns the raw preference for a Pod (S-68).
     pub(super) fn raw(&self, targets: &Targets, spot: Spot) -> i64 {
         let met = self.preferences.iter();

@@ -1,5 +1,6 @@
 //! What a Pod has left, read once for all classes.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
 use kruntimes_core::quantity::Quantity;
@@ -10,10 +11,54 @@ use crate::pod::Pod;
 
 use super::weight::{Parts, Weight};
 
+/// Names of resources below which nobody looks which are still in use.
+const FEW: usize = 1024;
+
+/// Numbers that stand for the names of resources, because numbers compare quickly.
+#[derive(Debug)]
+pub(super) struct Resources {
+    numbers: BTreeMap<Box<str>, u32>,
+    /// How many there may be before those that are not in use are dropped.
+    most: usize,
+}
+
+impl Default for Resources {
+    fn default() -> Self {
+        Self {
+            numbers: BTreeMap::new(),
+            most: FEW,
+        }
+    }
+}
+
+impl Resources {
+    /// Tells whether it is time to drop what is not in use.
+    pub(super) fn are_many(&self) -> bool {
+        self.numbers.len() > self.most
+    }
+
+    /// Notes that nothing else is in use than what is there.
+    pub(super) fn settle(&mut self) {
+        self.most = FEW.max(2 * self.numbers.len());
+    }
+
+    fn known(&self, name: &str) -> Option<u32> {
+        self.numbers.get(name).copied()
+    }
+
+    fn number(&mut self, name: &str) -> Option<u32> {
+        let next = u32::try_from(self.numbers.len()).ok()?;
+        Some(self.known(name).unwrap_or_else(|| {
+            self.numbers.insert(name.into(), next);
+            next
+        }))
+    }
+}
+
 /// One resource that a Pod offers.
 #[derive(Debug)]
 struct Part {
-    resource: Box<str>,
+    resource: u32,
     capacity: u64,
     used: u64,
     /// What one unit adds to the load, in parts of the whole.
@@ -23,17 +68,17 @@ struct Part {
 /// What a Pod offers and what is used of it, where both are whole numbers of a usual size.
 #[derive(Debug)]
 pub(super) struct Room {
-    /// In name order.
-    parts: Vec<Part>,
+    /// In the order of the numbers of the resources.
+    parts: Box<[Part]>,
     /// The smallest number that all capacities divide.
     whole: NonZeroU64,
     /// Whether the usage has numbers of the usual kind, too.
     is_even: bool,
 }
 
-/// What Runs of a class ask for: positive whole numbers, in name order.
+/// What Runs of a class ask for: positive whole numbers, in the order of the resources.
 #[derive(Debug)]
-pub(super) struct Wanted(Vec<(Box<str>, u64)>);
+pub(super) struct Wanted(Box<[(u32, u64)]>);
 
 /// What a [`Room`] says about a request.
 pub(super) enum Offer {
@@ -47,16 +92,30 @@ pub(super) enum Offer {
 
 impl Wanted {
     /// Reads a request; nothing if its numbers are unusual.
-    pub(super) fn of(request: &Amounts) -> Option<Self> {
+    pub(super) fn of(request: &Amounts, resources: &mut Resources) -> Option<Self> {
         let asked = request.iter().filter(|(_, amount)| !amount.is_zero());
-        let read = asked.map(|(name, amount)| Some((name.as_str().into(), whole(*amount)?)));
-        read.collect::<Option<_>>().map(Self)
+        let read = asked.map(|(name, amount)| Some((resources.number(name)?, whole(*amount)?)));
+        read.collect::<Option<_>>().map(Self::sorted)
+    }
+
+    /// Reads the part of a request that any Pod could fulfil.
+    pub(super) fn of_known(request: &Amounts, resources: &Resources) -> Option<Self> {
+        let known = request
+            .iter()
+            .filter_map(|(name, amount)| Some((resources.known(name)?, *amount)));
+        let read = known.map(|(number, amount)| Some((number, whole(amount)?)));
+        read.collect::<Option<_>>().map(Self::sorted)
+    }
+
+    fn sorted(mut asked: Vec<(u32, u64)>) -> Self {
+        asked.sort_unstable();
+        Self(asked.into())
     }
 }
 
 impl Room {
     /// Reads what a Pod offers; nothing if its numbers are unusual.
-    pub(super) fn of(pod: &Pod) -> Option<Self> {
+    pub(super) fn of(pod: &Pod, resources: &mut Resources) -> Option<Self> {
         let mut all = 1;
         let mut parts = Vec::with_capacity(pod.capacity.len());
         let offered = pod.capacity.iter();
@@ -64,7 +123,7 @@ impl Room {
             let capacity = whole(*amount)?;
             all = least_common_multiple(all, capacity)?;
             parts.push(Part {
-                resource: resource.as_str().into(),
+                resource: resources.number(resource)?,
                 capacity,
                 used: 0,
                 factor: 0,
@@ -73,43 +132,49 @@ impl Room {
         for part in &mut parts {
             part.factor = all / part.capacity;
         }
+        parts.sort_unstable_by_key(|part| part.resource);
         Some(Self {
-            parts,
+            parts: parts.into(),
             whole: NonZeroU64::new(all)?,
             is_even: true,
         })
     }
 
     /// Notes what the Pod holds now.
-    pub(super) fn fill(&mut self, held: &Occupancy) {
+    pub(super) fn fill(&mut self, held: &Occupancy, resources: &Resources) {
         self.is_even = true;
         for part in &mut self.parts {
-            let used = held.usage().get(part.resource.as_ref());
-            match used.map_or(Some(0), |used| whole(*used)) {
-                Some(used) => part.used = used,
-                None => self.is_even = false,
+            part.used = 0;
+        }
+        for (name, used) in held.usage() {
+            let number = resources.known(name);
+            let part = number.and_then(|number| {
+                let mut parts = self.parts.iter_mut();
+                parts.find(|part| part.resource == number)
+            });
+            match (part, whole(*used)) {
+                (Some(part), Some(used)) => part.used = used,
+                (Some(_), None) => self.is_even = false,
+                (None, _) => {}
             }
         }
     }
 
-    /// Notes that a Run came or went; tells whether its numbers and those before are of the usual kind.
-    pub(super) fn follow(&mut self, request: &Amounts, came: bool) -> bool {
+    /// Notes that a Run came or went; tells whether the numbers before and after are of the usual kind.
+    pub(super) fn follow(&mut self, asked: &Wanted, came: bool) -> bool {
         if !self.is_even {
             return false;
         }
         let mut parts = self.parts.iter_mut().peekable();
-        for (resource, amount) in request {
-            while parts.next_if(|part| *part.resource < **resource).is_some() {}
-            let Some(amount) = whole(*amount) else {
-                return false;
-            };
-            let Some(part) = parts.next_if(|part| *part.resource == **resource) else {
+        for (resource, amount) in &asked.0 {
+            while parts.next_if(|part| part.resource < *resource).is_some() {}
+            let Some(part) = parts.next_if(|part| part.resource == *resource) else {
                 continue;
             };
             let used = if came {
-                part.used.checked_add(amount)
+                part.used.checked_add(*amount)
             } else {
-                part.used.checked_sub(amount)
+                part.used.checked_sub(*amount)
             };
             let Some(used) = used else {
                 return false;

@@ -132,7 +132,7 @@ impl Space {
 
     /// Follows a change of the book; the book is at most that one change ahead if it `is_only` one.
     pub(super) fn follow(&mut self, change: &Change, is_only: bool, held: Holdings<'_>) {
-        let spot = self.spot_of(&change.hold);
+        let spot = self.spot_of(change);
         let labels = &change.hold.run.labels;
         if change.came {
             self.targets.add(labels, spot);
@@ -189,6 +189,9 @@ impl Space {
         let workspace = (run.workspace.as_ref()).and_then(|name| self.workspaces.get(name));
         let rule = recipe.workspace.rule(workspace.map(AsRef::as_ref), run);
         let wishes = Wishes::of(run, rule, &mut self.targets)?;
+        if wishes.are_compared() {
+            self.pools[number].sort(class);
+        }
         let pool = &self.pools[number];
         Cycle {
             recipe,
@@ -198,15 +201,15 @@ impl Space {
             targets: &self.targets,
             pool,
             number,
-            order: &pool.class_at(class).order,
+            class: pool.class_at(class),
         }
         .decide()
     }
 
-    fn spot_of(&self, hold: &Hold) -> Option<Spot> {
-        let spot = self.located.get(&hold.pod)?.spot;
+    fn spot_of(&self, Change { hold, pod, .. }: &Change) -> Option<Spot> {
+        let spot = self.located.at(*pod, hold.pod())?.spot;
         let pod = self.pools[spot.0].pod(spot.1)?;
-        let same = hold.pod_uid.as_ref().is_none_or(|uid| *uid == pod.uid);
+        let same = hold.pod_uid().is_none_or(|uid| *uid == pod.uid);
         same.then_some(spot)
     }
 }

@@ -269,7 +269,7 @@ proptest! {
         }
         for (run, life) in world.truth.iter().enumerate() {
             let hold = world.book.hold(&namespace(), &world.runs[run].uid);
-            let on = hold.map(|hold| hold.pod.clone());
+            let on = hold.map(|hold| hold.pod().clone());
             let want = match life {
                 Life::On(pod) => Some(world.pods[*pod].name.clone()),
                 Life::Pending | Life::Ended => None,

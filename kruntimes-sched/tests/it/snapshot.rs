@@ -139,8 +139,8 @@ fn s_76_an_assumption_remembers_what_was_reserved() {
         hold.run, run,
         "name, labels, request, exclusivity and attempt"
     );
-    assert_eq!(hold.pod.as_str(), "p");
-    assert_eq!(hold.pod_uid.as_ref().unwrap().as_str(), "p-uid");
+    assert_eq!(hold.pod().as_str(), "p");
+    assert_eq!(hold.pod_uid().unwrap().as_str(), "p-uid");
     assert_eq!(hold.origin, Origin::Assumed);
 }
 
