@@ -155,6 +155,7 @@ mod tests {
             inputs: [("tag".to_owned(), input)].into(),
             outputs: [("image".to_owned(), output)].into(),
             jobs: jobs([("a", a_job().step("s", "tag ${{ inputs.tag }}"))]),
+            ..WorkflowSpec::default()
         }
     }
 

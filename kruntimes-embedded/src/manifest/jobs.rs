@@ -166,7 +166,7 @@ impl<'a> Graph<'a> {
         if self.document.kind() == "WorkflowRun" {
             let spec = WorkflowRunSpec {
                 jobs,
-                cancel_requested: false,
+                ..WorkflowRunSpec::default()
             };
             return (lint::workflow_run(&spec), None);
         }
@@ -176,6 +176,7 @@ impl<'a> Graph<'a> {
             inputs,
             outputs,
             jobs,
+            ..WorkflowSpec::default()
         };
         (lint::workflow(&spec), Some(spec.inputs))
     }

@@ -115,7 +115,7 @@ impl Execution {
             uid: name.to_owned(),
             spec: WorkflowRunSpec {
                 jobs,
-                cancel_requested: false,
+                ..WorkflowRunSpec::default()
             },
             ..Self::default()
         })

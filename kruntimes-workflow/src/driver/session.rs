@@ -247,6 +247,7 @@ impl Session {
             return Ok(());
         };
         let before = execution.status.clone();
+        let asked = execution.spec.cancel_requested;
         let Some(step) = self.decide(execution.state(now, self.executions.values()))? else {
             return Ok(());
         };
@@ -257,7 +258,8 @@ impl Session {
             return Ok(());
         };
         execution.status = merge(step.desired, &outcomes);
-        let changed = before != execution.status || !effects.is_empty();
+        let cancelled = execution.spec.cancel_requested;
+        let changed = before != execution.status || !effects.is_empty() || asked != cancelled;
         if changed {
             if let Some(owner) = execution.owner.clone() {
                 self.dirty.insert(owner);
@@ -362,6 +364,7 @@ impl Session {
                     outcomes.push(Outcome::Called { job, name });
                 }
             }
+            Action::CancelItself { .. } => execution.spec.cancel_requested = true,
             Action::RequestChildCancellation(names) => {
                 for run in names.runs {
                     if let Some(run) = execution.runs.get_mut(&run) {

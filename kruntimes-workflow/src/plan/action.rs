@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use kruntimes_core::api::{RunSpec, WorkflowRunSpec, WorkflowRunStatus};
+use kruntimes_core::time::Time;
 
 use super::EnsureWorkspace;
 use crate::location;
@@ -23,6 +24,8 @@ pub struct Step {
     pub needs: Vec<Need>,
     /// Used children without controller, to be adopted (W-46).
     pub adopt: ChildNames,
+    /// When to calculate again although nothing is observed: the next deadline (W-209).
+    pub wake: Option<Time>,
 }
 
 /// Names of direct children by kind, sorted.
@@ -68,6 +71,11 @@ pub enum Action {
     StartRunnableSteps(Targets),
     /// Ask these children to cancel.
     RequestChildCancellation(ChildNames),
+    /// Ask this WorkflowRun itself to cancel: a younger one of its group replaces it (W-203).
+    CancelItself {
+        /// Name of the younger one.
+        replaced_by: String,
+    },
 }
 
 /// What may start in one turn (W-78).

@@ -5,14 +5,19 @@
 use std::collections::BTreeMap;
 
 use kruntimes_core::api::{
-    JobPhase, JobStatus, StepPhase, StepStatus, WorkflowRunPhase, WorkflowRunStatus,
+    Job, JobPhase, JobStatus, StepPhase, StepStatus, WorkflowRunPhase, WorkflowRunStatus,
 };
 use kruntimes_core::condition::{self, ConditionStatus, Fact};
 use kruntimes_core::keys::CONDITION_COMPLETED;
 
 use super::budget::Budget;
 use super::children::Children;
-use super::{ChildNames, Need, Reason, State, artifacts, cancel, message, outputs};
+use super::conditions::Settled;
+use super::scopes::Jobs;
+use super::{
+    ChildNames, Need, Reason, State, artifacts, cancel, conditions, message, outputs, rules,
+};
+use crate::extend::Extension;
 
 pub(super) type JobStates = BTreeMap<String, JobStatus>;
 
@@ -83,12 +88,13 @@ impl Derivation<'_> {
                 status.phase = WorkflowRunPhase::Running;
             }
         }
+        self.halt(status);
         if self.state.spec.cancel_requested {
             cancel::derive(self.state, status, self.needs.is_empty());
             return;
         }
         if let Some(jobs) = &mut status.jobs {
-            skip(jobs);
+            self.skip(jobs);
         }
         explain(status);
         self.finish(status);
@@ -99,7 +105,20 @@ impl Derivation<'_> {
         if job.phase.is_settled() {
             return;
         }
-        if let Some(step) = job.steps.iter().find(|step| step.phase.is_unsuccessful()) {
+        let snapshot = self.state.snapshot.as_ref();
+        let definition = snapshot.and_then(|snapshot| snapshot.spec.jobs.get(name));
+        if self.state.policy.extensions.has(Extension::ContinueOnError) {
+            rules::conclude_steps(definition, job);
+        }
+        let failed = |step: &&StepStatus| step.conclusion().is_unsuccessful();
+        if let Some(step) = job.steps.iter().find(failed) {
+            // A later step may still run, when its condition says so.
+            let open =
+                |step: &StepStatus| matches!(step.phase, StepPhase::Pending | StepPhase::Running);
+            let conditional = |job: &Job| conditions::is_conditional(self.state, job);
+            if definition.is_some_and(conditional) && job.steps.iter().any(open) {
+                return;
+            }
             if job.reason.is_none() || job.message.is_none() {
                 let (reason, text) = self.blame(name, step);
                 job.reason = job.reason.take().or(Some(reason.as_str().to_owned()));
@@ -108,12 +127,11 @@ impl Derivation<'_> {
             job.phase = JobPhase::Failed;
             return;
         }
-        let done = |step: &StepStatus| step.phase == StepPhase::Succeeded;
+        let done = |step: &StepStatus| step.conclusion().is_done();
         if job.steps.is_empty() || !job.steps.iter().all(done) {
             return;
         }
-        let snapshot = self.state.snapshot.as_ref();
-        let Some(definition) = snapshot.and_then(|snapshot| snapshot.spec.jobs.get(name)) else {
+        let Some(definition) = definition else {
             return;
         };
         let artifacts = artifacts::of_job(name, job, &self.children, &mut self.budget);
@@ -137,7 +155,16 @@ impl Derivation<'_> {
             return;
         }
         let now = self.state.now.to_seconds();
-        if jobs.values().any(|job| job.phase == JobPhase::Failed) {
+        if rules::ran_out_of_time(jobs) {
+            status.phase = WorkflowRunPhase::Failed;
+            status.message = Some(message::TIMED_OUT.to_owned());
+            complete(status, message::REASON_TIMED_OUT, message::TIMED_OUT, now);
+            return;
+        }
+        if jobs
+            .values()
+            .any(|job| job.conclusion() == JobPhase::Failed)
+        {
             status.phase = WorkflowRunPhase::Failed;
             let text = status.message.clone().unwrap_or_default();
             complete(status, message::REASON_JOB_FAILED, &text, now);
@@ -145,7 +172,8 @@ impl Derivation<'_> {
         }
         if let Some(snapshot) = self.state.snapshot.as_ref() {
             let contract = &snapshot.outputs;
-            match outputs::of_contract("the WorkflowRun", contract, jobs, &mut self.budget) {
+            let seen = Jobs::all(jobs).with_legs(snapshot);
+            match outputs::of_contract("the WorkflowRun", contract, &seen, &mut self.budget) {
                 Ok(outputs) => status.outputs = outputs,
                 Err((_, cause)) => {
                     let reason = Reason::OutputEvaluationFailed.as_str();
@@ -186,38 +214,53 @@ pub(super) fn complete(
     condition::set(&mut status.conditions, &fact, now);
 }
 
-/// Skips jobs behind a failed or skipped one, to a fixed point (W-74).
-fn skip(jobs: &mut JobStates) {
-    loop {
-        let blocked: Vec<_> = jobs
-            .iter()
-            .filter(|(_, job)| matches!(job.phase, JobPhase::Pending | JobPhase::Waiting))
-            .filter_map(|(name, job)| {
-                let (need, phase) = blocker(jobs, job)?;
-                Some((
-                    name.clone(),
-                    message::dependency(name, need, phase.as_str()),
-                ))
-            })
-            .collect();
-        if blocked.is_empty() {
-            return;
-        }
-        for (name, text) in blocked {
-            if let Some(job) = jobs.get_mut(&name) {
-                job.phase = JobPhase::Skipped;
-                job.reason = Some(Reason::DependencyFailed.as_str().to_owned());
-                job.message = Some(text);
+impl Derivation<'_> {
+    /// Skips jobs behind a failed or skipped one, to a fixed point (W-74), or as their conditions say.
+    fn skip(&self, jobs: &mut JobStates) {
+        loop {
+            let blocked: Vec<_> = jobs
+                .iter()
+                .filter(|(_, job)| matches!(job.phase, JobPhase::Pending | JobPhase::Waiting))
+                .filter_map(|(name, job)| Some((name.clone(), self.settle(name, job, jobs)?)))
+                .collect();
+            if blocked.is_empty() {
+                return;
+            }
+            for (name, settled) in blocked {
+                let Some(job) = jobs.get_mut(&name) else {
+                    continue;
+                };
+                match settled {
+                    Settled::Skipped(reason, text) => {
+                        job.phase = JobPhase::Skipped;
+                        job.reason = Some(reason.as_str().to_owned());
+                        job.message = Some(text);
+                    }
+                    Settled::Open => {}
+                    Settled::Failed(text) => fail(job, Reason::InvalidExpression, text),
+                }
             }
         }
+    }
+
+    fn settle(&self, name: &str, job: &JobStatus, jobs: &JobStates) -> Option<Settled> {
+        if let Some(decided) = self.conditional(name, job, jobs) {
+            return (!matches!(decided, Settled::Open)).then_some(decided);
+        }
+        let (need, phase) = blocker(jobs, job)?;
+        let text = message::dependency(name, need, phase.as_str());
+        Some(Settled::Skipped(Reason::DependencyFailed, text))
     }
 }
 
 /// Names the job to blame: a failed one before a skipped one.
-fn blocker<'a>(jobs: &'a JobStates, job: &'a JobStatus) -> Option<(&'a str, JobPhase)> {
+pub(super) fn blocker<'a>(jobs: &'a JobStates, job: &'a JobStatus) -> Option<(&'a str, JobPhase)> {
     let with = |wanted: JobPhase| {
         let mut pre = job.pre.iter();
-        let found = pre.find(|need| jobs.get(*need).is_some_and(|job| job.phase == wanted));
+        let found = pre.find(|need| {
+            jobs.get(*need)
+                .is_some_and(|job| job.conclusion() == wanted)
+        });
         found.map(|need| (need.as_str(), wanted))
     };
     with(JobPhase::Failed).or_else(|| with(JobPhase::Skipped))
@@ -227,7 +270,9 @@ fn blocker<'a>(jobs: &'a JobStates, job: &'a JobStatus) -> Option<(&'a str, JobP
 pub(super) fn explain(status: &mut WorkflowRunStatus) {
     let jobs = status.jobs.iter().flatten();
     let mut failed = jobs.map(|(_, job)| job).filter(|job| {
-        job.phase == JobPhase::Failed || job.steps.iter().any(|step| step.phase.is_unsuccessful())
+        let failed = |step: &StepStatus| step.conclusion().is_unsuccessful();
+        job.conclusion() == JobPhase::Failed
+            || (job.conclusion.is_none() && job.steps.iter().any(failed))
     });
     let first = failed.find_map(|job| job.message.clone());
     if let Some(text) = first {

@@ -50,7 +50,7 @@ pub(super) fn of_job(
 pub(super) fn of_contract(
     whose: &str,
     contract: &BTreeMap<String, Output>,
-    status: &BTreeMap<String, JobStatus>,
+    jobs: &Jobs<'_>,
     budget: &mut Budget,
 ) -> Result<Outputs, (Reason, String)> {
     if let Some(name) = contract.keys().find(|name| !is_output_name(name)) {
@@ -58,9 +58,8 @@ pub(super) fn of_contract(
         let text = message::malformed_contract(&key);
         return Err((Reason::OutputEvaluationFailed, text));
     }
-    let jobs = Jobs::all(status);
     let scope = Scope {
-        jobs: Some(&jobs),
+        jobs: Some(jobs),
         ..Scope::default()
     };
     let declared = contract.iter();

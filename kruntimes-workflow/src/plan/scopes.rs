@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kruntimes_core::api::{ActionStepStatus, Job, JobPhase, JobStatus, StepPhase, StepStatus};
 
+use crate::expansion::combined;
 use crate::expr::Source;
 use crate::graph;
+use crate::snapshot::Snapshot;
 
 /// A step of a job or of an Action, as expressions see it.
 pub(super) trait Slot {
@@ -20,7 +22,7 @@ impl Slot for StepStatus {
     }
 
     fn phase(&self) -> StepPhase {
-        self.phase
+        self.conclusion()
     }
 
     fn outputs(&self) -> &BTreeMap<String, String> {
@@ -92,6 +94,8 @@ pub(super) struct Jobs<'a> {
     pub(super) visible: Option<BTreeSet<&'a str>>,
     /// Their state.
     pub(super) status: &'a BTreeMap<String, JobStatus>,
+    /// Outputs of jobs that became legs (W-200).
+    pub(super) combined: BTreeMap<&'a str, BTreeMap<String, String>>,
 }
 
 impl<'a> Jobs<'a> {
@@ -105,7 +109,25 @@ impl<'a> Jobs<'a> {
             defined: defined.keys().map(String::as_str).collect(),
             visible: Some(graph::ancestors(defined, job)),
             status,
+            combined: BTreeMap::new(),
         }
+    }
+
+    /// Adds the jobs that became legs, as far as all legs may be named.
+    pub(super) fn with_legs(mut self, snapshot: &'a Snapshot) -> Self {
+        for (name, legs) in &snapshot.legs {
+            let seen = |leg: &String| {
+                let visible = self.visible.as_ref();
+                visible.is_none_or(|names| names.contains(leg.as_str()))
+            };
+            if legs.iter().all(seen)
+                && let Some(outputs) = combined(legs, self.status)
+            {
+                self.combined.insert(name, outputs);
+            }
+            self.defined.insert(name);
+        }
+        self
     }
 
     /// What the outputs of a finished WorkflowRun may read.
@@ -114,6 +136,7 @@ impl<'a> Jobs<'a> {
             defined: status.keys().map(String::as_str).collect(),
             visible: None,
             status,
+            combined: BTreeMap::new(),
         }
     }
 }
@@ -124,6 +147,9 @@ impl Source for Jobs<'_> {
     }
 
     fn outputs(&self, name: &str) -> Option<&BTreeMap<String, String>> {
+        if let Some(outputs) = self.combined.get(name) {
+            return Some(outputs);
+        }
         let visible = self
             .visible
             .as_ref()

@@ -12,13 +12,16 @@ use kruntimes_core::names;
 
 use super::action_call::{ActionCall, Failure};
 use super::call::{self, Held};
+use super::conditions;
 use super::derive::{explain, fail};
+use super::rules::{self, Gate};
 use super::run_spec::run_spec;
 use super::scopes::{Jobs, Steps, Within};
 use super::{
     Need, Reason, StartStep, State, StepKey, Targets, artifacts, environment, message, workspace,
 };
 use crate::expr::Scope;
+use crate::extend::{Extension, Verdict};
 use crate::snapshot::Snapshot;
 
 type JobStates = BTreeMap<String, JobStatus>;
@@ -29,6 +32,10 @@ enum Attempt {
     Step(Box<StartStep>),
     /// The child of a call.
     Call(Held),
+    /// Steps that their conditions decided.
+    Settled(Box<JobStatus>),
+    /// A job that a predicate skips.
+    Skipped(String),
     /// A step that fails; with an Action step where that is what failed.
     Refused(usize, Option<usize>, Failure),
 }
@@ -47,10 +54,27 @@ pub(super) fn targets(
     };
     let mut targets = Targets::default();
     let mut attempts = Vec::new();
-    for (name, definition) in &snapshot.spec.jobs {
-        let ready = jobs.get(name).filter(|job| is_ready(&jobs, job));
-        let Some(job) = ready else { continue };
-        let seen = Jobs::seen_from(name, &snapshot.spec.jobs, &jobs);
+    let ready = |name: &&str| {
+        jobs.get(*name)
+            .is_some_and(|job| is_ready(state, snapshot, name, &jobs, job))
+    };
+    let ready = snapshot.spec.jobs.keys().map(String::as_str).filter(ready);
+    for name in rules::admitted(state, snapshot, &jobs, ready.collect()) {
+        let (definition, mut job) = (&snapshot.spec.jobs[name], &jobs[name]);
+        let seen = Jobs::seen_from(name, &snapshot.spec.jobs, &jobs).with_legs(snapshot);
+        if let Some(refusal) = entry(state, name, definition, job) {
+            attempts.push((name, refusal));
+            continue;
+        }
+        let mut settled = Box::new(JobStatus::default());
+        if conditions::is_conditional(state, definition) {
+            JobStatus::clone_from(&mut settled, job);
+            let of_job = (name, definition);
+            if conditions::settle_steps(state, snapshot, of_job, &seen, &mut settled) {
+                attempts.push((name, Attempt::Settled(settled.clone())));
+                job = &settled;
+            }
+        }
         let position = Position {
             state,
             snapshot,
@@ -79,6 +103,16 @@ pub(super) fn targets(
             Attempt::Call(Held::Failed(reason, text)) => {
                 fail(job, reason, text);
                 status.phase = WorkflowRunPhase::Running;
+            }
+            Attempt::Settled(settled) => {
+                *job = *settled;
+                job.phase = JobPhase::Running;
+                status.phase = WorkflowRunPhase::Running;
+            }
+            Attempt::Skipped(text) => {
+                job.phase = JobPhase::Skipped;
+                job.reason = Some(Reason::ConditionFalse.as_str().to_owned());
+                job.message = Some(text);
             }
             Attempt::Refused(index, inner, failure) => {
                 refuse(job, index, inner, failure.reason, failure.text);
@@ -111,14 +145,47 @@ pub(super) fn refuse(
     }
 }
 
-/// Tells whether a job has started or may start (W-76).
-fn is_ready(jobs: &JobStates, job: &JobStatus) -> bool {
+/// Says what keeps a job that is ready from starting for good: a gate, or a predicate.
+fn entry(state: &State, name: &str, definition: &Job, job: &JobStatus) -> Option<Attempt> {
+    if job.phase == JobPhase::Running {
+        return None;
+    }
+    if rules::gate(state, definition.gate.as_deref()) == Gate::Denied {
+        let text = message::gate_denied(name);
+        return Some(Attempt::Call(Held::Failed(Reason::GateDenied, text)));
+    }
+    match conditions::decide_job(state, name, job) {
+        Verdict::Run => None,
+        Verdict::Skip(why) => Some(Attempt::Skipped(message::fit(&why))),
+        Verdict::Fail(why) => {
+            let text = message::condition_invalid(name, &why);
+            Some(Attempt::Call(Held::Failed(Reason::InvalidExpression, text)))
+        }
+    }
+}
+
+/// Tells whether a job has started or may start (W-76, W-198).
+fn is_ready(
+    state: &State,
+    snapshot: &Snapshot,
+    name: &str,
+    jobs: &JobStates,
+    job: &JobStatus,
+) -> bool {
     let done = |need: &String| {
         let need = jobs.get(need);
-        need.is_some_and(|need| need.phase == JobPhase::Succeeded)
+        need.is_some_and(|need| need.conclusion() == JobPhase::Succeeded)
+    };
+    let conditional = || {
+        state.policy.extensions.has(Extension::Conditions)
+            && snapshot.spec.jobs[name].condition.is_some()
     };
     match job.phase {
         JobPhase::Running => true,
+        // A condition that does not hold has settled the job by now.
+        JobPhase::Pending | JobPhase::Waiting if conditional() => {
+            conditions::before_is_settled(snapshot, name, jobs)
+        }
         JobPhase::Pending | JobPhase::Waiting => job.pre.iter().all(done),
         JobPhase::Succeeded | JobPhase::Failed | JobPhase::Skipped => false,
     }
@@ -142,9 +209,25 @@ impl Position<'_> {
             return None;
         }
         let mut steps = self.job.steps.iter();
-        let index = steps.position(|step| step.phase != StepPhase::Succeeded)?;
+        let index = if conditions::is_conditional(self.state, self.definition) {
+            // Failed steps may lie before it; what may not start has been decided.
+            let open = |phase| matches!(phase, StepPhase::Pending | StepPhase::Running);
+            steps.position(|step| open(step.phase))?
+        } else {
+            steps.position(|step| !step.conclusion().is_done())?
+        };
         let status = &self.job.steps[index];
         let step = &self.definition.steps[index];
+        if status.phase == StepPhase::Pending {
+            match rules::gate(self.state, step.gate.as_deref()) {
+                Gate::Open => {}
+                Gate::Closed => return None,
+                Gate::Denied => {
+                    let cause = message::GATE_DENIED;
+                    return Some(self.refused(index, None, Reason::GateDenied, cause));
+                }
+            }
+        }
         if step.uses.is_some() {
             return self.action_step(index);
         }
@@ -159,6 +242,7 @@ impl Position<'_> {
             inputs: None,
             steps: Some(&before),
             jobs: Some(self.jobs),
+            extra: Some(&self.state.policy.extensions.contexts),
         };
         let spec = self
             .published(index)
@@ -179,6 +263,7 @@ impl Position<'_> {
             index,
             step: &self.definition.steps[index],
             jobs: self.jobs,
+            extensions: &self.state.policy.extensions,
         };
         if !matches!(status.phase, StepPhase::Pending | StepPhase::Running) {
             return None;
@@ -209,6 +294,7 @@ impl Position<'_> {
             inputs: Some(&inputs),
             steps: Some(&within),
             jobs: Some(self.jobs),
+            extra: Some(&self.state.policy.extensions.contexts),
         };
         let published = self.published(index).and_then(|mut published| {
             environment::publish(&mut published, &status.action_steps[..at])?;

@@ -5,8 +5,9 @@ use kruntimes_core::api::{JobPhase, JobStatus, StepPhase, WorkflowRunPhase, Work
 use super::derive::{derive, explain, fail};
 use super::{
     Action, ChildNames, Need, Outcome, Reason, Stage, State, Step, StepKey, cancel, initialize,
-    message, start, workspace,
+    message, rules, start, workspace,
 };
+use crate::concurrency::Admission;
 
 /// Decides the next turn of a WorkflowRun. Pure and total (W-57).
 pub fn calculate(state: &State) -> Step {
@@ -17,6 +18,7 @@ pub fn calculate(state: &State) -> Step {
             action: Action::None,
             needs: Vec::new(),
             adopt: ChildNames::default(),
+            wake: None,
         };
     }
     let mut derived = derive(state);
@@ -24,10 +26,17 @@ pub fn calculate(state: &State) -> Step {
     let mut stage = stage(state, &desired);
     let asked = cancel::targets(state);
     let action = if asked.is_empty() {
-        let (action, needs) = match stage {
-            Stage::Terminal | Stage::Cancelling => (Action::None, Vec::new()),
-            Stage::Empty => initialize::initialize(state, &mut desired),
-            Stage::Pending | Stage::Running => start(state, &mut desired),
+        let (action, needs) = match (stage, rules::admission(state)) {
+            (Stage::Terminal | Stage::Cancelling, _) => (Action::None, Vec::new()),
+            (_, Admission::ReplacedBy(replaced_by)) => {
+                (Action::CancelItself { replaced_by }, Vec::new())
+            }
+            (Stage::Empty, Admission::Behind(name)) => {
+                desired.message = Some(message::behind(&name));
+                (Action::None, Vec::new())
+            }
+            (Stage::Empty, Admission::Run) => initialize::initialize(state, &mut desired),
+            (Stage::Pending | Stage::Running, _) => start(state, &mut desired),
         };
         derived.needs.extend(needs);
         derived.needs.sort();
@@ -37,8 +46,10 @@ pub fn calculate(state: &State) -> Step {
         stage = Stage::Cancelling;
         Action::RequestChildCancellation(asked)
     };
+    rules::set_deadlines(state, &action, &mut desired);
     Step {
         stage,
+        wake: rules::wake(state, &desired),
         desired,
         action,
         needs: derived.needs,
@@ -66,7 +77,12 @@ fn start(state: &State, desired: &mut WorkflowRunStatus) -> (Action, Vec<Need>) 
         return (Action::None, Vec::new());
     };
     if let Some(jobs) = &desired.jobs {
-        let stranded = workspace::stranded(state, jobs);
+        let mut stranded = workspace::stranded(state, jobs);
+        let stopped = rules::stopped(state, snapshot, desired);
+        stranded.runs.extend(stopped.runs);
+        stranded.runs.sort();
+        stranded.runs.dedup();
+        stranded.workflow_runs.extend(stopped.workflow_runs);
         if !stranded.is_empty() {
             return (Action::RequestChildCancellation(stranded), Vec::new());
         }

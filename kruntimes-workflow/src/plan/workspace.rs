@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kruntimes_core::api::{
-    Job, JobPhase, JobStatus, RunPhase, StepPhase, WorkspacePhase, WorkspaceRef,
+    Job, JobPhase, JobStatus, RunPhase, StepStatus, WorkspacePhase, WorkspaceRef,
 };
 use kruntimes_core::keys::{LABEL_WORKFLOW_JOB, LABEL_WORKFLOW_RUN_UID};
 use kruntimes_core::names;
@@ -68,7 +68,8 @@ fn expanded(snapshot: &Snapshot, name: &str, job: &Job) -> usize {
     job.steps.iter().map(runs).sum()
 }
 
-fn runs<'a>(state: &'a State, job: &str) -> impl Iterator<Item = &'a super::Child> {
+/// Returns the Runs of a job, foreign ones left out.
+pub(super) fn runs<'a>(state: &'a State, job: &str) -> impl Iterator<Item = &'a super::Child> {
     let of_job =
         move |child: &&super::Child| child.job == job && child.ownership != Ownership::Foreign;
     state.children.iter().filter(of_job)
@@ -126,8 +127,8 @@ pub(super) fn stranded(state: &State, jobs: &BTreeMap<String, JobStatus>) -> Chi
 impl Derivation<'_> {
     /// Fails a job whose workspace is lost once none of its Runs is left (W-125).
     pub(super) fn watch_workspace(&mut self, name: &str, job: &mut JobStatus) {
-        let done = |phase: StepPhase| phase == StepPhase::Succeeded;
-        if job.phase != JobPhase::Running || job.steps.iter().all(|step| done(step.phase)) {
+        let done = |step: &StepStatus| step.conclusion().is_done();
+        if job.phase != JobPhase::Running || job.steps.iter().all(done) {
             return;
         }
         match condition(self.state, name) {

@@ -36,12 +36,14 @@ pub(super) enum Write {
     Call(Box<StartCall>),
     AskRun(String),
     AskCall(String),
+    AskItself,
 }
 
 /// Returns the writes of an action in their order; the status, which comes last, is not among them.
 pub(super) fn writes(action: &Action) -> Vec<Write> {
     match action {
         Action::None => Vec::new(),
+        Action::CancelItself { .. } => vec![Write::AskItself],
         Action::Initialize(initialize) => {
             let snapshot = initialize.snapshot.iter();
             snapshot.cloned().map(Write::Freeze).collect()
@@ -186,6 +188,10 @@ impl World {
                     let mut found = self.state.children.iter_mut();
                     let found = found.find(|child| child.name == name);
                     ask(&name, found.map(|child| &mut child.cancel_asked))?;
+                }
+                Write::AskItself => {
+                    let asked = &mut self.state.spec.cancel_requested;
+                    ask("itself", Some(asked))?;
                 }
                 Write::AskCall(name) => {
                     let mut found = self.state.calls.iter_mut();
