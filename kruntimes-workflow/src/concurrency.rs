@@ -133,11 +133,16 @@ mod tests {
 
     use ConcurrencyPolicy::{CancelPending, CancelRunning, Queue};
 
+    fn decides(case: &str, own: &Contender, mut rivals: Vec<Contender>, want: &Admission) {
+        assert_eq!(admit(own, &rivals), *want, "{case}");
+        rivals.reverse();
+        assert_eq!(admit(own, &rivals), *want, "{case}, in another order");
+    }
+
     #[test]
     fn w_203_one_of_a_group_runs_at_a_time() {
         let run = || Admission::Run;
         let behind = |name: &str| Admission::Behind(name.to_owned());
-        let replaced = |name: &str| Admission::ReplacedBy(name.to_owned());
         let b = |policy| at(2, "b", policy);
         for (case, own, rivals, want) in [
             ("alone", b(Queue), vec![], run()),
@@ -190,6 +195,18 @@ mod tests {
                 vec![cancelling(holding(at(1, "a", Queue)))],
                 behind("a"),
             ),
+        ] {
+            decides(case, &own, rivals, &want);
+        }
+    }
+
+    #[test]
+    fn w_203_younger_members_replace_older_ones_as_their_policy_says() {
+        let run = || Admission::Run;
+        let behind = |name: &str| Admission::Behind(name.to_owned());
+        let replaced = |name: &str| Admission::ReplacedBy(name.to_owned());
+        let b = |policy| at(2, "b", policy);
+        for (case, own, rivals, want) in [
             (
                 "newest wins",
                 holding(b(Queue)),
@@ -233,10 +250,7 @@ mod tests {
                 run(),
             ),
         ] {
-            let mut other = rivals.clone();
-            other.reverse();
-            assert_eq!(admit(&own, &rivals), want, "{case}");
-            assert_eq!(admit(&own, &other), want, "{case}, in another order");
+            decides(case, &own, rivals, &want);
         }
     }
 

@@ -173,11 +173,11 @@ impl Maker<'_> {
 /// Returns the outputs of a job that became legs: lists in leg order, once every leg succeeded.
 ///
 /// A key that a leg did not write is an empty text in its place.
-pub fn combined(
+pub fn combined<'a>(
     legs: &[String],
-    jobs: &BTreeMap<String, JobStatus>,
+    job: impl Fn(&str) -> Option<&'a JobStatus>,
 ) -> Option<BTreeMap<String, String>> {
-    let found: Option<Vec<&JobStatus>> = legs.iter().map(|leg| jobs.get(leg)).collect();
+    let found: Option<Vec<&JobStatus>> = legs.iter().map(|leg| job(leg)).collect();
     let found = found?;
     if found.iter().any(|job| job.phase != JobPhase::Succeeded) {
         return None;

@@ -210,9 +210,9 @@ fn w_200_outputs_are_lists_in_leg_order() {
     ]
     .into();
     let order = ["t.b".to_owned(), "t.a".to_owned()];
-    let found = combined(&order, &all).unwrap();
+    let found = combined(&order, |leg| all.get(leg)).unwrap();
     assert_eq!(found["v"], "[\"2\\\"\",\"1\"]");
     assert_eq!(found["w"], "[\"\",\"x\"]");
     all.get_mut("t.a").unwrap().phase = JobPhase::Failed;
-    assert_eq!(combined(&order, &all), None);
+    assert_eq!(combined(&order, |leg| all.get(leg)), None);
 }

@@ -149,7 +149,7 @@ mod tests {
     fn cases() -> Vec<(&'static str, Extension, Edit)> {
         vec![
             ("job \"a\" if", Extension::Conditions, |s| {
-                job(s).condition = Some("true".into())
+                job(s).condition = Some("true".into());
             }),
             (
                 "job \"a\" continueOnError",
@@ -165,7 +165,7 @@ mod tests {
                 job(s).matrix = Some(Box::new(Matrix::default()));
             }),
             ("job \"a\" gate", Extension::Gates, |s| {
-                job(s).gate = Some("ok".into())
+                job(s).gate = Some("ok".into());
             }),
             ("job \"a\" step \"s\" if", Extension::Conditions, |s| {
                 job(s).steps[0].condition = Some("true".into());
@@ -186,6 +186,11 @@ mod tests {
             ("job \"a\" step \"s\" gate", Extension::Gates, |s| {
                 job(s).steps[0].gate = Some("ok".into());
             }),
+        ]
+    }
+
+    fn whole() -> Vec<(&'static str, Extension, Edit)> {
+        vec![
             ("definition strategy.timeout", Extension::Timeouts, |s| {
                 strategy(s).timeout = Some(Duration::from_secs(1));
             }),
@@ -197,7 +202,7 @@ mod tests {
                 },
             ),
             ("definition strategy.failFast", Extension::FailFast, |s| {
-                strategy(s).fail_fast = true
+                strategy(s).fail_fast = true;
             }),
             (
                 "definition strategy.concurrency",
@@ -223,7 +228,7 @@ mod tests {
             ..WorkflowRunSpec::default()
         };
         assert_eq!(refuse_spec(&plain, &Extensions::none()), Ok(()));
-        for (what, extension, edit) in cases() {
+        for (what, extension, edit) in cases().into_iter().chain(whole()) {
             let mut spec = plain.clone();
             edit(&mut spec);
             // All others being on does not help.

@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kruntimes_core::api::Job;
-
-use super::{Invalid, Problem};
+use super::{Invalid, Node, Problem};
 use crate::location::Location;
 
 /// One job on the current path and the dependencies still to visit.
@@ -14,7 +12,7 @@ struct Frame<'a> {
 }
 
 /// Checks that every dependency exists and that no job needs itself in the end.
-pub(super) fn check(jobs: &BTreeMap<String, Job>) -> Result<(), Invalid> {
+pub(super) fn check<J: Node>(jobs: &BTreeMap<String, J>) -> Result<(), Invalid> {
     let mut done = BTreeSet::new();
     for name in jobs.keys() {
         visit(jobs, name, &mut done)?;
@@ -23,8 +21,8 @@ pub(super) fn check(jobs: &BTreeMap<String, Job>) -> Result<(), Invalid> {
 }
 
 /// Walks without recursion, so that no input can exhaust the stack.
-fn visit<'a>(
-    jobs: &'a BTreeMap<String, Job>,
+fn visit<'a, J: Node>(
+    jobs: &'a BTreeMap<String, J>,
     root: &'a str,
     done: &mut BTreeSet<&'a str>,
 ) -> Result<(), Invalid> {
@@ -63,13 +61,9 @@ fn visit<'a>(
     }
 }
 
-fn edges<'a>(jobs: &'a BTreeMap<String, Job>, job: &str) -> Vec<&'a str> {
-    let unique: BTreeSet<_> = jobs
-        .get(job)
-        .map_or(&[][..], |job| &job.needs)
-        .iter()
-        .map(String::as_str)
-        .collect();
+fn edges<'a, J: Node>(jobs: &'a BTreeMap<String, J>, job: &str) -> Vec<&'a str> {
+    let needs = jobs.get(job).into_iter().flat_map(Node::needs);
+    let unique: BTreeSet<_> = needs.collect();
     unique.into_iter().collect()
 }
 
@@ -84,6 +78,8 @@ fn cycle(path: &[Frame<'_>], again: &str) -> Invalid {
 
 #[cfg(test)]
 mod tests {
+    use kruntimes_core::api::Job;
+
     use super::*;
 
     fn graph(edges: &[(&str, &[&str])]) -> Result<(), String> {

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kruntimes_core::api::Job;
-
-use super::Invalid;
+use super::{Graph, Invalid, Node};
 
 /// Returns for each job how many others must end before it on the longest way to it.
 ///
@@ -14,55 +12,22 @@ use super::Invalid;
 /// # Errors
 ///
 /// Fails on the first dependency that is no job, or on a cycle (W-14).
-pub fn layers(jobs: &BTreeMap<String, Job>) -> Result<BTreeMap<&str, usize>, Invalid> {
-    if let Some(layers) = ordered(jobs) {
-        let names = jobs.keys().map(String::as_str);
-        return Ok(names.zip(layers).collect());
+pub fn layers<J: Node>(jobs: &BTreeMap<String, J>) -> Result<BTreeMap<&str, usize>, Invalid> {
+    let graph = Graph::compile(jobs)?;
+    let mut layers = vec![0; graph.len()];
+    for job in graph.order() {
+        let needs = graph.needs(*job).iter();
+        let before = needs.map(|need| layers[need.index()] + 1).max();
+        layers[job.index()] = before.unwrap_or_default();
     }
-    // Something is wrong; the search that is slower says what, always in the same words.
-    super::cycle::check(jobs)?;
-    Ok(BTreeMap::new())
-}
-
-/// Works on the places of the sorted names; `None` when a name is unknown or jobs need each other.
-fn ordered(jobs: &BTreeMap<String, Job>) -> Option<Vec<usize>> {
-    let names: Vec<&str> = jobs.keys().map(String::as_str).collect();
-    let mut edges: Vec<(usize, usize)> = Vec::new();
-    for (job, body) in jobs.values().enumerate() {
-        for need in &body.needs {
-            edges.push((names.binary_search(&need.as_str()).ok()?, job));
-        }
-    }
-    edges.sort_unstable();
-    edges.dedup();
-    // Edges of job `n` lie between `first[n]` and `first[n + 1]`.
-    let mut first = vec![0; names.len() + 1];
-    let mut open = vec![0usize; names.len()];
-    for (need, job) in &edges {
-        first[need + 1] += 1;
-        open[*job] += 1;
-    }
-    for job in 0..names.len() {
-        first[job + 1] += first[job];
-    }
-    let mut layers = vec![0; names.len()];
-    let mut ready: Vec<usize> = (0..names.len()).filter(|job| open[*job] == 0).collect();
-    let mut done = 0;
-    while let Some(job) = ready.pop() {
-        done += 1;
-        for (_, dependent) in &edges[first[job]..first[job + 1]] {
-            layers[*dependent] = layers[*dependent].max(layers[job] + 1);
-            open[*dependent] -= 1;
-            if open[*dependent] == 0 {
-                ready.push(*dependent);
-            }
-        }
-    }
-    (done == names.len()).then_some(layers)
+    let names = jobs.keys().map(String::as_str);
+    Ok(names.zip(layers).collect())
 }
 
 #[cfg(test)]
 mod tests {
+    use kruntimes_core::api::Job;
+
     use super::*;
     use crate::testing::{a_job, jobs};
 

@@ -6,9 +6,11 @@
 
 mod artifact;
 mod calls;
+mod compiled;
 mod conditions;
 mod cycle;
 mod layers;
+mod places;
 mod problem;
 mod rules;
 mod shape;
@@ -21,6 +23,7 @@ use kruntimes_core::api::Job;
 
 pub use artifact::{ArtifactSource, artifact_edges, destination, imports};
 pub use calls::{CALLED_WORKFLOWS_MAX, CallError, callees, calls};
+pub use compiled::{Graph, JobId, Node};
 pub use conditions::{Reference, StepResult, reference};
 pub use layers::layers;
 pub use problem::{Invalid, Problem, Subject};

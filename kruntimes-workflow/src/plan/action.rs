@@ -42,6 +42,16 @@ impl ChildNames {
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.workflow_runs.is_empty()
     }
+
+    /// Adds names that may be there already.
+    pub(super) fn add(&mut self, more: Self) {
+        self.runs.extend(more.runs);
+        self.workflow_runs.extend(more.workflow_runs);
+        for names in [&mut self.runs, &mut self.workflow_runs] {
+            names.sort();
+            names.dedup();
+        }
+    }
 }
 
 /// Where a WorkflowRun is (W-58).
@@ -238,4 +248,19 @@ pub enum Outcome {
         /// What the API says.
         cause: String,
     },
+}
+
+impl Outcome {
+    /// Returns the job that it is about.
+    pub fn job(&self) -> &str {
+        match self {
+            Self::Started { key, .. }
+            | Self::Foreign { key, .. }
+            | Self::Invalid { key, .. }
+            | Self::ForeignWorkspace { key, .. } => &key.job,
+            Self::Called { job, .. }
+            | Self::ForeignCall { job, .. }
+            | Self::InvalidCall { job, .. } => job,
+        }
+    }
 }

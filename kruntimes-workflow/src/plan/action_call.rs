@@ -110,9 +110,11 @@ impl<'a> ActionCall<'a> {
         let variables: Values = environment::published(own)
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
-        let (step, job) = (quoted(&self.step.name), quoted(self.job));
-        let whose = format!("step {step} in job {job}");
-        outputs::evaluate_all(&whose, declared, variables, &scope, budget).map_err(
+        let whose = || {
+            let (step, job) = (quoted(&self.step.name), quoted(self.job));
+            format!("step {step} in job {job}")
+        };
+        outputs::evaluate_all(whose, declared, variables, &scope, budget).map_err(
             |(reason, cause)| Failure {
                 text: if reason == Reason::OutputsTooLarge {
                     cause

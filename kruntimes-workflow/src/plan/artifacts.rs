@@ -9,6 +9,7 @@ use kruntimes_core::message::quoted;
 
 use super::budget::Budget;
 use super::children::Children;
+use super::scopes::States;
 use super::{Reason, message};
 use crate::graph::{ArtifactSource, destination};
 
@@ -22,13 +23,13 @@ type Artifacts = BTreeMap<String, ArtifactRef>;
 /// The error is a cause for W-39.
 pub(super) fn imports(
     step: &Step,
-    jobs: &BTreeMap<String, JobStatus>,
+    jobs: &dyn States,
 ) -> Result<Vec<ArtifactInput>, (Reason, String)> {
     let import = |artifact: &kruntimes_core::api::StepArtifact| {
         let invalid = |problem: crate::graph::Problem| (Reason::StepFailed, problem.to_string());
         let path = destination(&artifact.path).map_err(invalid)?;
         let source = ArtifactSource::parse(&artifact.from).map_err(invalid)?;
-        let job = jobs.get(source.job);
+        let job = jobs.job(source.job);
         let Some(job) = job.filter(|job| job.phase == JobPhase::Succeeded) else {
             let text = message::artifact_early(&artifact.from, source.job);
             return Err((Reason::ArtifactMissing, text));
@@ -56,7 +57,7 @@ pub(super) fn of_job(
 ) -> Result<Artifacts, (Reason, String)> {
     let mut made = Artifacts::new();
     let mut add = |place, run: &Option<String>| {
-        let Some(child) = children.of(place, run.as_deref()) else {
+        let Some(child) = children.of(name, place, run.as_deref()) else {
             return;
         };
         if child.phase == RunPhase::Succeeded {
@@ -65,9 +66,9 @@ pub(super) fn of_job(
         }
     };
     for step in &job.steps {
-        add((name, step.name.as_str(), None), &step.run_name);
+        add((step.name.as_str(), None), &step.run_name);
         for inner in &step.action_steps {
-            let place = (name, step.name.as_str(), Some(inner.name.as_str()));
+            let place = (step.name.as_str(), Some(inner.name.as_str()));
             add(place, &inner.run_name);
         }
     }
@@ -110,9 +111,9 @@ fn keep(name: &str, made: Artifacts, budget: &mut Budget) -> Result<Artifacts, (
         let text = message::too_many_artifacts(name, made.len(), ARTIFACTS_MAX);
         return Err(too_large(text));
     }
-    let whose = format!("job {} with its artifacts", quoted(name));
+    let whose = || format!("job {} with its artifacts", quoted(name));
     budget
-        .take(&whose, super::budget::artifact_bytes(&made))
+        .take(whose, super::budget::artifact_bytes(&made))
         .map_err(too_large)?;
     Ok(made)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kruntimes_core::api::{ArtifactRef, JobPhase, JobStatus, WorkflowRunPhase};
+use kruntimes_core::api::{ArtifactRef, Job, JobPhase, JobStatus, WorkflowRunPhase};
 use kruntimes_core::condition::{self, ConditionStatus};
 use kruntimes_core::keys::{CONDITION_COMPLETED, LABEL_WORKFLOW_RUN_UID};
 use kruntimes_core::message::quoted;
@@ -27,17 +27,6 @@ pub(super) enum Held {
     Needs(Vec<Need>),
     /// It never will (W-96).
     Failed(Reason, String),
-}
-
-/// Finds the child of a call job: the recorded name, else the derived one.
-fn child<'a>(state: &'a State, job: &str, recorded: Option<&str>) -> (String, Option<&'a Called>) {
-    let name = recorded.map_or_else(
-        || names::child_workflow_run(&state.name, job),
-        str::to_owned,
-    );
-    let ours = |called: &&Called| called.name == name && called.ownership != Ownership::Foreign;
-    let found = state.calls.iter().find(ours);
-    (name, found)
 }
 
 /// Checks that a Workflow can be called: it exists and its call graph is sound.
@@ -65,11 +54,11 @@ pub(super) fn callable(state: &State, workflow: &str, job: &str) -> Result<(), H
 pub(super) fn prepare(
     state: &State,
     job: &str,
-    definition: &kruntimes_core::api::Job,
+    definition: &Job,
     jobs: &Jobs<'_>,
 ) -> Result<StartCall, Held> {
     let workflow = definition.uses.as_deref().unwrap_or_default();
-    let (name, _) = child(state, job, None);
+    let name = names::child_workflow_run(&state.name, job);
     // The Workflow may have changed or vanished since an earlier child was created (W-160).
     if !state.absent_calls.contains(&name) {
         return Err(Held::Needs(vec![Need::ConfirmWorkflowRun(name)]));
@@ -106,12 +95,14 @@ pub(super) fn prepare(
 
 impl Derivation<'_> {
     /// Copies what the child of a call job reports to the job (section 9).
-    pub(super) fn follow(&mut self, name: &str, job: &mut JobStatus) {
-        if !calls_workflow(self.state, name, job) {
+    pub(super) fn follow(&mut self, name: &str, definition: Option<&Job>, job: &mut JobStatus) {
+        if !is_call(definition, job) {
             return;
         }
-        let (wanted, found) = child(self.state, name, job.workflow_run_name.as_deref());
-        let Some(found) = found else {
+        // The recorded name, else the derived one.
+        let derived = || names::child_workflow_run(&self.state.name, name);
+        let wanted = job.workflow_run_name.clone().unwrap_or_else(derived);
+        let Some(found) = self.children.call(&wanted) else {
             self.lost(name, job, wanted);
             return;
         };
@@ -173,7 +164,11 @@ impl Derivation<'_> {
 pub(super) fn calls_workflow(state: &State, name: &str, job: &JobStatus) -> bool {
     let snapshot = state.snapshot.as_ref();
     let defined = snapshot.and_then(|snapshot| snapshot.spec.jobs.get(name));
-    defined.map_or(job.workflow_run_name.is_some(), |job| job.uses.is_some())
+    is_call(defined, job)
+}
+
+fn is_call(definition: Option<&Job>, job: &JobStatus) -> bool {
+    definition.map_or(job.workflow_run_name.is_some(), |job| job.uses.is_some())
 }
 
 /// Yields the outputs of a succeeded child (W-104, W-105).
@@ -189,10 +184,10 @@ fn projected(job: &str, child: &Called, budget: &mut Budget) -> Result<Outputs, 
     {
         return Err(unresolved(&found.message));
     }
-    let whose = format!("job {}", quoted(job));
+    let whose = || format!("job {}", quoted(job));
     // What the child's own turn ended, it evaluated from its frozen copy; annotations count no more.
     if !status.outputs.is_empty() || condition(CONDITION_COMPLETED).is_some() {
-        let taken = budget.take_map(&whose, &status.outputs);
+        let taken = budget.take_map(whose, &status.outputs);
         return match taken {
             Ok(()) => Ok(status.outputs.clone()),
             Err(text) => Err((Reason::OutputsTooLarge, text)),
@@ -201,7 +196,7 @@ fn projected(job: &str, child: &Called, budget: &mut Budget) -> Result<Outputs, 
     let contract = from_annotations(&child.annotations);
     let none = BTreeMap::new();
     let jobs = status.jobs.as_ref().unwrap_or(&none);
-    outputs::of_contract(&whose, &contract, &Jobs::all(jobs), budget).map_err(|(reason, cause)| {
+    outputs::of_contract(whose, &contract, &Jobs::all(jobs), budget).map_err(|(reason, cause)| {
         if reason == Reason::OutputsTooLarge {
             return (reason, cause);
         }

@@ -1,49 +1,216 @@
 //! Which observed Run stands for which step.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Child, Ownership, State, StepKey};
+use super::{Called, Child, Ownership, State, StepKey, Workspace};
 
-type Place<'a> = (&'a str, &'a str, Option<&'a str>);
+/// A step and, within it, an Action step.
+pub(super) type Place<'a> = (&'a str, Option<&'a str>);
 
-/// Observed children by step, whatever their order was.
+/// Observed children, found by job and step whatever their order was.
+///
+/// Foreign objects do not exist (W-46).
 pub(super) struct Children<'a> {
-    by_step: BTreeMap<Place<'a>, Vec<&'a Child>>,
+    known: Known<'a>,
     absent: &'a BTreeSet<String>,
 }
 
+enum Known<'a> {
+    /// All children of a WorkflowRun.
+    All {
+        runs: BTreeMap<&'a str, Vec<&'a Child>>,
+        calls: BTreeMap<&'a str, &'a Called>,
+        workspaces: BTreeMap<&'a str, &'a Workspace>,
+    },
+    /// The Runs of one job, and everything that is found by its name.
+    Job {
+        runs: &'a Family,
+        calls: &'a BTreeMap<String, Called>,
+        workspaces: &'a BTreeMap<String, Workspace>,
+    },
+}
+
 impl<'a> Children<'a> {
-    /// Sorts what was observed. Foreign objects do not exist (W-46).
+    /// Sorts what was observed.
     pub(super) fn index(state: &'a State) -> Self {
-        let mut by_step: BTreeMap<Place<'a>, Vec<&'a Child>> = BTreeMap::new();
+        let mut runs: BTreeMap<&'a str, Vec<&'a Child>> = BTreeMap::new();
+        let mut last: Option<(&str, Vec<&'a Child>)> = None;
         for child in &state.children {
-            if child.ownership != Ownership::Foreign {
-                let place = (
-                    child.job.as_str(),
-                    child.step.as_str(),
-                    child.action_step.as_deref(),
-                );
-                by_step.entry(place).or_default().push(child);
+            if child.ownership == Ownership::Foreign {
+                continue;
+            }
+            // Runs of one job mostly come one after the other.
+            match &mut last {
+                Some((job, of_job)) if *job == child.job => of_job.push(child),
+                _ => {
+                    if let Some((job, of_job)) = last.take() {
+                        runs.insert(job, of_job);
+                    }
+                    let mut of_job = runs.remove(child.job.as_str()).unwrap_or_default();
+                    of_job.push(child);
+                    last = Some((&child.job, of_job));
+                }
             }
         }
+        runs.extend(last);
+        let settled = |job: &str| {
+            let job = state.status.jobs.as_ref().and_then(|jobs| jobs.get(job));
+            job.is_none_or(|job| job.phase.is_settled())
+        };
+        for (job, of_job) in &mut runs {
+            // What settled is not looked at again.
+            if !settled(job) {
+                of_job.sort_unstable_by(|a, b| compare(a, place_of(b), &b.name));
+            }
+        }
+        let mut calls = BTreeMap::new();
+        let ours = |called: &&Called| called.ownership != Ownership::Foreign;
+        for called in state.calls.iter().filter(ours) {
+            calls.entry(called.name.as_str()).or_insert(called);
+        }
+        let mut workspaces = BTreeMap::new();
+        for workspace in &state.workspaces {
+            workspaces
+                .entry(workspace.name.as_str())
+                .or_insert(workspace);
+        }
         Self {
-            by_step,
+            known: Known::All {
+                runs,
+                calls,
+                workspaces,
+            },
             absent: &state.absent,
         }
     }
 
+    /// Knows the Runs of one job.
+    pub(super) fn of_one(
+        runs: &'a Family,
+        calls: &'a BTreeMap<String, Called>,
+        workspaces: &'a BTreeMap<String, Workspace>,
+        absent: &'a BTreeSet<String>,
+    ) -> Self {
+        let known = Known::Job {
+            runs,
+            calls,
+            workspaces,
+        };
+        Self { known, absent }
+    }
+
     /// Returns the Run of a step: the recorded one, else the smallest name (W-47, W-48).
-    pub(super) fn of(&self, place: Place<'_>, recorded: Option<&str>) -> Option<&'a Child> {
-        let candidates = self.by_step.get(&place)?.iter().copied();
-        match recorded {
-            Some(name) => candidates.into_iter().find(|child| child.name == name),
-            None => candidates.min_by(|a, b| a.name.cmp(&b.name)),
+    pub(super) fn of(
+        &self,
+        job: &str,
+        place: Place<'_>,
+        recorded: Option<&str>,
+    ) -> Option<&'a Child> {
+        match &self.known {
+            Known::All { runs, .. } => {
+                let runs = runs.get(job)?;
+                chosen(runs.len(), |at| runs[at], place, recorded)
+            }
+            Known::Job { runs, .. } => {
+                let runs = &runs.sorted;
+                chosen(runs.len(), |at| &runs[at], place, recorded)
+            }
+        }
+    }
+
+    /// Iterates over all Runs of a job.
+    pub(super) fn runs(&self, job: &str) -> impl Iterator<Item = &'a Child> + use<'a, '_> {
+        let (all, one) = match &self.known {
+            Known::All { runs, .. } => (runs.get(job).map_or(&[][..], Vec::as_slice), &[][..]),
+            Known::Job { runs, .. } => (&[][..], runs.sorted.as_slice()),
+        };
+        all.iter().copied().chain(one)
+    }
+
+    /// Finds a child WorkflowRun.
+    pub(super) fn call(&self, name: &str) -> Option<&'a Called> {
+        match &self.known {
+            Known::All { calls, .. } => calls.get(name).copied(),
+            Known::Job { calls, .. } => {
+                let found = calls.get(name);
+                found.filter(|called| called.ownership != Ownership::Foreign)
+            }
+        }
+    }
+
+    /// Finds a job workspace.
+    pub(super) fn workspace(&self, name: &str) -> Option<&'a Workspace> {
+        match &self.known {
+            Known::All { workspaces, .. } => workspaces.get(name).copied(),
+            Known::Job { workspaces, .. } => workspaces.get(name),
         }
     }
 
     /// Tells whether an uncached read did not find the Run.
     pub(super) fn is_absent(&self, name: &str) -> bool {
         self.absent.contains(name)
+    }
+}
+
+fn place_of(child: &Child) -> Place<'_> {
+    (&child.step, child.action_step.as_deref())
+}
+
+fn compare(child: &Child, place: Place<'_>, name: &str) -> Ordering {
+    let by_name = || child.name.as_str().cmp(name);
+    place_of(child).cmp(&place).then_with(by_name)
+}
+
+/// Picks among sorted Runs.
+fn chosen<'a>(
+    count: usize,
+    run: impl Fn(usize) -> &'a Child,
+    place: Place<'_>,
+    recorded: Option<&str>,
+) -> Option<&'a Child> {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low.midpoint(high);
+        match compare(run(middle), place, recorded.unwrap_or_default()) {
+            Ordering::Less => low = middle + 1,
+            Ordering::Equal | Ordering::Greater => high = middle,
+        }
+    }
+    let found = (low < count).then(|| run(low))?;
+    let is_it = recorded.is_none_or(|name| found.name == name);
+    (place_of(found) == place && is_it).then_some(found)
+}
+
+/// The Runs of one job, sorted by step.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Family {
+    sorted: Vec<Child>,
+}
+
+impl Family {
+    /// Takes in what a Run looks like now.
+    pub(super) fn put(&mut self, child: Child) {
+        let search = |known: &Child| compare(known, place_of(&child), &child.name);
+        let found = self.sorted.binary_search_by(search);
+        match found {
+            Ok(at) if child.ownership == Ownership::Foreign => {
+                self.sorted.remove(at);
+            }
+            Ok(at) => self.sorted[at] = child,
+            Err(_) if child.ownership == Ownership::Foreign => {}
+            Err(at) => self.sorted.insert(at, child),
+        }
+    }
+
+    /// Forgets a Run.
+    pub(super) fn remove(&mut self, name: &str) {
+        self.sorted.retain(|child| child.name != name);
+    }
+
+    /// Gives the Runs back.
+    pub(super) fn into_runs(self) -> Vec<Child> {
+        self.sorted
     }
 }
 

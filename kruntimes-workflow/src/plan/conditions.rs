@@ -2,8 +2,8 @@
 
 use kruntimes_core::api::{Job, JobPhase, JobStatus, StepPhase, StepStatus};
 
-use super::derive::{Derivation, JobStates};
-use super::scopes::{Jobs, Steps};
+use super::derive::{Derivation, JobStates, fail, skip_text};
+use super::scopes::{Jobs, States, Steps};
 use super::{Reason, State, message};
 use crate::condition::{Condition, ConditionError, Ended, Facts, Outcomes};
 use crate::expr::{ErrorKind, Scope, evaluate_body};
@@ -12,8 +12,8 @@ use crate::graph::{self, Reference, StepResult, reference};
 use crate::snapshot::Snapshot;
 
 /// Says how a job ended, as conditions see it; `None` while it has not.
-fn ended(jobs: &JobStates, name: &str) -> Option<Ended> {
-    let job = jobs.get(name)?;
+fn ended(jobs: &dyn States, name: &str) -> Option<Ended> {
+    let job = jobs.job(name)?;
     Some(match job.conclusion() {
         JobPhase::Succeeded => Ended::Success,
         JobPhase::Failed if was_cancelled(job) => Ended::Cancelled,
@@ -37,7 +37,7 @@ fn was_cancelled(job: &JobStatus) -> bool {
 }
 
 /// Tells whether a job was skipped because of a failed one: its need, or the cause why that was skipped.
-fn behind_failure(jobs: &JobStates, job: &JobStatus) -> bool {
+fn behind_failure(jobs: &dyn States, job: &JobStatus) -> bool {
     let mut open: Vec<&JobStatus> = vec![job];
     let mut seen = std::collections::BTreeSet::new();
     while let Some(job) = open.pop() {
@@ -45,7 +45,7 @@ fn behind_failure(jobs: &JobStates, job: &JobStatus) -> bool {
             continue;
         }
         for need in &job.pre {
-            let Some(found) = jobs.get(need).filter(|_| seen.insert(need)) else {
+            let Some(found) = jobs.job(need).filter(|_| seen.insert(need)) else {
                 continue;
             };
             match found.conclusion() {
@@ -63,7 +63,7 @@ fn behind_failure(jobs: &JobStates, job: &JobStatus) -> bool {
 }
 
 /// Says how a job ended, or all legs of one together: the worst counts.
-fn result(snapshot: &Snapshot, jobs: &JobStates, name: &str) -> Option<Ended> {
+fn result(snapshot: &Snapshot, jobs: &dyn States, name: &str) -> Option<Ended> {
     let Some(legs) = snapshot.legs.get(name) else {
         return ended(jobs, name);
     };
@@ -169,6 +169,27 @@ pub(super) enum Settled {
     Failed(String),
 }
 
+impl Settled {
+    /// Writes it down.
+    pub(super) fn record(self, job: &mut JobStatus) {
+        match self {
+            Self::Open => {}
+            Self::Skipped(reason, text) => {
+                job.phase = JobPhase::Skipped;
+                job.reason = Some(reason.as_str().to_owned());
+                job.message = Some(text);
+            }
+            Self::Failed(text) => fail(job, Reason::InvalidExpression, text),
+        }
+    }
+}
+
+/// Tells whether a later step of a job with a failed one may still run, or is running.
+pub(super) fn may_go_on(state: &State, definition: Option<&Job>, job: &JobStatus) -> bool {
+    let open = |step: &StepStatus| matches!(step.phase, StepPhase::Pending | StepPhase::Running);
+    definition.is_some_and(|job| is_conditional(state, job)) && job.steps.iter().any(open)
+}
+
 impl Derivation<'_> {
     /// Decides a job with a condition once everything before it is settled.
     ///
@@ -188,7 +209,7 @@ impl Derivation<'_> {
         if !before_is_settled(snapshot, name, jobs) {
             return Some(Settled::Open);
         }
-        let seen = Jobs::seen_from(name, &snapshot.spec.jobs, jobs).with_legs(snapshot);
+        let seen = Jobs::seen_from(name, &snapshot.spec.jobs, jobs).with_legs(&snapshot.legs);
         let known = Known {
             state: self.state,
             snapshot,
@@ -201,9 +222,7 @@ impl Derivation<'_> {
         Some(match decided {
             Ok((_, true)) => Settled::Open,
             Ok((false, false)) if !known.outcomes.success => {
-                let (need, phase) = super::derive::blocker(jobs, job)?;
-                let text = message::dependency(name, need, phase.as_str());
-                Settled::Skipped(Reason::DependencyFailed, text)
+                Settled::Skipped(Reason::DependencyFailed, skip_text(name, job, jobs)?)
             }
             Ok((_, false)) => {
                 let text = message::condition_false(name, text);

@@ -3,9 +3,10 @@
 //! Deriving is no action and never costs a turn of its own (W-59).
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use kruntimes_core::api::{
-    Job, JobPhase, JobStatus, StepPhase, StepStatus, WorkflowRunPhase, WorkflowRunStatus,
+    Job, JobPhase, JobStatus, StepStatus, WorkflowRunPhase, WorkflowRunStatus,
 };
 use kruntimes_core::condition::{self, ConditionStatus, Fact};
 use kruntimes_core::keys::CONDITION_COMPLETED;
@@ -13,7 +14,7 @@ use kruntimes_core::keys::CONDITION_COMPLETED;
 use super::budget::Budget;
 use super::children::Children;
 use super::conditions::Settled;
-use super::scopes::Jobs;
+use super::scopes::{Jobs, States};
 use super::{
     ChildNames, Need, Reason, State, artifacts, cancel, conditions, message, outputs, rules,
 };
@@ -30,15 +31,19 @@ pub(super) struct Derivation<'a> {
     pub(super) adopt: ChildNames,
 }
 
+/// A job and what the definition says about it, if it does.
+pub(super) type Named<'a> = (&'a str, Option<&'a Job>);
+
 /// What a derivation yields.
-pub(super) struct Derived {
+pub(super) struct Derived<'a> {
     pub(super) status: WorkflowRunStatus,
     pub(super) needs: Vec<Need>,
     pub(super) adopt: ChildNames,
+    pub(super) children: Children<'a>,
 }
 
 /// Derives the status of a WorkflowRun. A final phase never changes (W-83).
-pub(super) fn derive(state: &State) -> Derived {
+pub(super) fn derive(state: &State) -> Derived<'_> {
     let mut derivation = Derivation {
         state,
         children: Children::index(state),
@@ -53,6 +58,7 @@ pub(super) fn derive(state: &State) -> Derived {
     let Derivation {
         mut needs,
         mut adopt,
+        children,
         ..
     } = derivation;
     needs.sort();
@@ -65,6 +71,7 @@ pub(super) fn derive(state: &State) -> Derived {
         status,
         needs,
         adopt,
+        children,
     }
 }
 
@@ -73,15 +80,15 @@ impl Derivation<'_> {
         if let Some(jobs) = &mut status.jobs {
             let open = jobs.iter().filter(|(_, job)| !job.phase.is_settled());
             let open: Vec<String> = open.map(|(name, _)| name.clone()).collect();
+            let snapshot = self.state.snapshot.as_ref();
             for name in open {
                 // What a job may read of others was settled before it started.
                 let Some(mut job) = jobs.remove(&name) else {
                     continue;
                 };
-                self.observe(&name, &mut job, jobs);
-                self.follow(&name, &mut job);
-                self.watch_workspace(&name, &mut job);
-                self.aggregate(&name, &mut job);
+                let definition = snapshot.and_then(|snapshot| snapshot.spec.jobs.get(&name));
+                let steps = 0..job.steps.len();
+                self.advance_job((&name, definition), &mut job, steps, jobs);
                 jobs.insert(name, job);
             }
             if jobs.values().any(|job| job.phase == JobPhase::Running) {
@@ -100,23 +107,31 @@ impl Derivation<'_> {
         self.finish(status);
     }
 
+    /// Derives one job, looking for the Runs of the given `steps`.
+    pub(super) fn advance_job(
+        &mut self,
+        (name, definition): Named<'_>,
+        job: &mut JobStatus,
+        steps: Range<usize>,
+        others: &dyn States,
+    ) {
+        self.observe((name, definition), job, steps, others);
+        self.follow(name, definition, job);
+        self.watch_workspace(name, job);
+        self.aggregate((name, definition), job);
+    }
+
     /// Settles a job whose steps leave no choice (section 9).
-    fn aggregate(&mut self, name: &str, job: &mut JobStatus) {
+    fn aggregate(&mut self, (name, definition): Named<'_>, job: &mut JobStatus) {
         if job.phase.is_settled() {
             return;
         }
-        let snapshot = self.state.snapshot.as_ref();
-        let definition = snapshot.and_then(|snapshot| snapshot.spec.jobs.get(name));
         if self.state.policy.extensions.has(Extension::ContinueOnError) {
             rules::conclude_steps(definition, job);
         }
         let failed = |step: &&StepStatus| step.conclusion().is_unsuccessful();
         if let Some(step) = job.steps.iter().find(failed) {
-            // A later step may still run, when its condition says so.
-            let open =
-                |step: &StepStatus| matches!(step.phase, StepPhase::Pending | StepPhase::Running);
-            let conditional = |job: &Job| conditions::is_conditional(self.state, job);
-            if definition.is_some_and(conditional) && job.steps.iter().any(open) {
+            if conditions::may_go_on(self.state, definition, job) {
                 return;
             }
             if job.reason.is_none() || job.message.is_none() {
@@ -154,17 +169,24 @@ impl Derivation<'_> {
         if !jobs.values().all(|job| job.phase.is_settled()) {
             return;
         }
-        let now = self.state.now.to_seconds();
+        let failed = jobs
+            .values()
+            .any(|job| job.conclusion() == JobPhase::Failed);
         if rules::ran_out_of_time(jobs) {
-            status.phase = WorkflowRunPhase::Failed;
-            status.message = Some(message::TIMED_OUT.to_owned());
-            complete(status, message::REASON_TIMED_OUT, message::TIMED_OUT, now);
+            rules::end_late(status, self.state.now.to_seconds());
             return;
         }
-        if jobs
-            .values()
-            .any(|job| job.conclusion() == JobPhase::Failed)
-        {
+        let Some(jobs) = status.jobs.take() else {
+            return;
+        };
+        self.end(status, failed, &jobs);
+        status.jobs = Some(jobs);
+    }
+
+    /// Ends the WorkflowRun, all of whose `jobs` are settled.
+    pub(super) fn end(&mut self, status: &mut WorkflowRunStatus, failed: bool, jobs: &dyn States) {
+        let now = self.state.now.to_seconds();
+        if failed {
             status.phase = WorkflowRunPhase::Failed;
             let text = status.message.clone().unwrap_or_default();
             complete(status, message::REASON_JOB_FAILED, &text, now);
@@ -172,8 +194,9 @@ impl Derivation<'_> {
         }
         if let Some(snapshot) = self.state.snapshot.as_ref() {
             let contract = &snapshot.outputs;
-            let seen = Jobs::all(jobs).with_legs(snapshot);
-            match outputs::of_contract("the WorkflowRun", contract, &seen, &mut self.budget) {
+            let whose = || "the WorkflowRun".to_owned();
+            let seen = Jobs::all(jobs).with_legs(&snapshot.legs);
+            match outputs::of_contract(whose, contract, &seen, &mut self.budget) {
                 Ok(outputs) => status.outputs = outputs,
                 Err((_, cause)) => {
                     let reason = Reason::OutputEvaluationFailed.as_str();
@@ -227,17 +250,8 @@ impl Derivation<'_> {
                 return;
             }
             for (name, settled) in blocked {
-                let Some(job) = jobs.get_mut(&name) else {
-                    continue;
-                };
-                match settled {
-                    Settled::Skipped(reason, text) => {
-                        job.phase = JobPhase::Skipped;
-                        job.reason = Some(reason.as_str().to_owned());
-                        job.message = Some(text);
-                    }
-                    Settled::Open => {}
-                    Settled::Failed(text) => fail(job, Reason::InvalidExpression, text),
+                if let Some(job) = jobs.get_mut(&name) {
+                    settled.record(job);
                 }
             }
         }
@@ -247,20 +261,29 @@ impl Derivation<'_> {
         if let Some(decided) = self.conditional(name, job, jobs) {
             return (!matches!(decided, Settled::Open)).then_some(decided);
         }
-        let (need, phase) = blocker(jobs, job)?;
-        let text = message::dependency(name, need, phase.as_str());
+        let text = skip_text(name, job, jobs)?;
         Some(Settled::Skipped(Reason::DependencyFailed, text))
     }
 }
 
+/// Records that a job will not run.
+pub(super) fn skip_job(job: &mut JobStatus, text: String) {
+    job.phase = JobPhase::Skipped;
+    job.reason = Some(Reason::DependencyFailed.as_str().to_owned());
+    job.message = Some(text);
+}
+
+/// Says which job keeps another from running, if one does.
+pub(super) fn skip_text(name: &str, job: &JobStatus, jobs: &dyn States) -> Option<String> {
+    let (need, phase) = blocker(jobs, job)?;
+    Some(message::dependency(name, need, phase.as_str()))
+}
+
 /// Names the job to blame: a failed one before a skipped one.
-pub(super) fn blocker<'a>(jobs: &'a JobStates, job: &'a JobStatus) -> Option<(&'a str, JobPhase)> {
+fn blocker<'a>(jobs: &dyn States, job: &'a JobStatus) -> Option<(&'a str, JobPhase)> {
     let with = |wanted: JobPhase| {
         let mut pre = job.pre.iter();
-        let found = pre.find(|need| {
-            jobs.get(*need)
-                .is_some_and(|job| job.conclusion() == wanted)
-        });
+        let found = pre.find(|need| jobs.job(need).is_some_and(|job| job.conclusion() == wanted));
         found.map(|need| (need.as_str(), wanted))
     };
     with(JobPhase::Failed).or_else(|| with(JobPhase::Skipped))

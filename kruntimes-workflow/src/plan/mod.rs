@@ -21,6 +21,7 @@ mod cancel;
 mod children;
 mod conditions;
 mod derive;
+mod engine;
 mod environment;
 mod existing;
 mod initialize;
@@ -42,6 +43,7 @@ pub use action::{
     Action, ChildNames, Initialize, Need, Outcome, Stage, StartCall, StartStep, Step, StepKey,
     Targets,
 };
+pub use engine::{Compiled, Engine, Observation, Turn, Unfit};
 pub use existing::{Controller, Existing, Verdict, judge, judge_call, judge_workspace};
 pub use message::Reason;
 pub use state::{CallValidation, Called, Child, JobWorkspace, Ownership, Policy, State, Workspace};

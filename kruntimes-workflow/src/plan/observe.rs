@@ -1,30 +1,39 @@
 //! Copies what child Runs report to the steps they stand for (W-72, W-113).
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use kruntimes_core::api::{ActionStepStatus, JobPhase, JobStatus, RunPhase, StepPhase, StepStatus};
 use kruntimes_core::message::quoted;
 
 use super::action_call::ActionCall;
-use super::derive::{Derivation, JobStates};
-use super::scopes::Jobs;
-use super::{Need, Ownership, Reason, StepKey, message};
+use super::children::Place;
+use super::derive::{Derivation, Named};
+use super::scopes::{Jobs, States};
+use super::{Need, Ownership, Reason, message};
 
 /// Why a step failed although no Run says so.
 type Failure = (Reason, String);
 
 /// A step or Action step and the status it has so far.
 struct Slot<'a> {
-    key: StepKey,
+    job: &'a str,
+    place: Place<'a>,
     phase: &'a mut StepPhase,
     run_name: &'a mut Option<String>,
     outputs: &'a mut BTreeMap<String, String>,
 }
 
 impl Derivation<'_> {
-    /// Observes all steps of a job; `others` are the remaining jobs.
-    pub(super) fn observe(&mut self, name: &str, job: &mut JobStatus, others: &JobStates) {
-        for index in 0..job.steps.len() {
+    /// Observes steps of a job; `others` are the remaining jobs.
+    pub(super) fn observe(
+        &mut self,
+        (name, definition): Named<'_>,
+        job: &mut JobStatus,
+        steps: Range<usize>,
+        others: &dyn States,
+    ) {
+        for index in steps {
             let step = &mut job.steps[index];
             if step.phase == StepPhase::Succeeded || step.phase.is_unsuccessful() {
                 continue;
@@ -34,7 +43,7 @@ impl Derivation<'_> {
                 self.observe_step(name, step)
             } else {
                 self.observe_action(name, step)
-                    .or_else(|| self.conclude(name, job, index, others))
+                    .or_else(|| self.conclude((name, definition), job, index, others))
             };
             if job.phase != JobPhase::Running && job.steps[index].phase != before {
                 job.phase = JobPhase::Running;
@@ -48,7 +57,8 @@ impl Derivation<'_> {
 
     fn observe_step(&mut self, job: &str, step: &mut StepStatus) -> Option<Failure> {
         self.observe_run(Slot {
-            key: key(job, &step.name, None),
+            job,
+            place: (&step.name, None),
             phase: &mut step.phase,
             run_name: &mut step.run_name,
             outputs: &mut step.outputs,
@@ -63,7 +73,8 @@ impl Derivation<'_> {
                 continue;
             }
             let found = self.observe_run(Slot {
-                key: key(job, &step.name, Some(&inner.name)),
+                job,
+                place: (&step.name, Some(&inner.name)),
                 phase: &mut inner.phase,
                 run_name: &mut inner.run_name,
                 outputs: &mut inner.outputs,
@@ -80,13 +91,10 @@ impl Derivation<'_> {
     }
 
     fn observe_run(&mut self, mut slot: Slot<'_>) -> Option<Failure> {
-        let StepKey {
-            job,
-            step,
-            action_step,
-        } = &slot.key;
-        let place = (job.as_str(), step.as_str(), action_step.as_deref());
-        let Some(child) = self.children.of(place, slot.run_name.as_deref()) else {
+        let Some(child) = self
+            .children
+            .of(slot.job, slot.place, slot.run_name.as_deref())
+        else {
             return self.missing(&mut slot);
         };
         if child.ownership == Ownership::Orphan {
@@ -107,7 +115,10 @@ impl Derivation<'_> {
         if *slot.phase == StepPhase::Running {
             return None;
         }
-        match self.budget.take_map(&whose(&slot.key), &child.outputs) {
+        match self
+            .budget
+            .take_map(|| whose(slot.job, slot.place), &child.outputs)
+        {
             Ok(()) => {
                 slot.outputs.clone_from(&child.outputs);
                 None
@@ -127,17 +138,17 @@ impl Derivation<'_> {
             return None;
         }
         *slot.phase = StepPhase::Failed;
-        let text = message::child_missing(name, &slot.key.step);
+        let text = message::child_missing(name, slot.place.0);
         Some((Reason::ChildMissing, text))
     }
 
     /// Ends a call step whose Action steps all succeeded (W-113, W-163).
     fn conclude(
         &mut self,
-        name: &str,
+        (name, definition): Named<'_>,
         job: &mut JobStatus,
         index: usize,
-        others: &JobStates,
+        others: &dyn States,
     ) -> Option<Failure> {
         let done = |inner: &ActionStepStatus| inner.phase == StepPhase::Succeeded;
         if !job.steps[index].action_steps.iter().all(done) {
@@ -146,8 +157,8 @@ impl Derivation<'_> {
         let snapshot = self.state.snapshot.as_ref()?;
         let defined = &snapshot.spec.jobs;
         let named = |step: &&kruntimes_core::api::Step| step.name == job.steps[index].name;
-        let step = defined.get(name)?.steps.iter().find(named)?;
-        let jobs = Jobs::seen_from(name, defined, others).with_legs(snapshot);
+        let step = definition?.steps.iter().find(named)?;
+        let jobs = Jobs::seen_from(name, defined, others).with_legs(&snapshot.legs);
         let call = ActionCall {
             job: name,
             status: job,
@@ -182,8 +193,8 @@ impl Derivation<'_> {
             None => (&step.run_name, step.phase),
         };
         let action_step = inner.map(|inner| inner.name.as_str());
-        let place = (job, step.name.as_str(), action_step);
-        let child = self.children.of(place, run.as_deref());
+        let place = (step.name.as_str(), action_step);
+        let child = self.children.of(job, place, run.as_deref());
         let said = child.map_or("", |child| child.message.as_str());
         let text = match action_step {
             Some(inner) => message::action_step_ended(job, &step.name, inner, phase, said),
@@ -193,17 +204,9 @@ impl Derivation<'_> {
     }
 }
 
-fn key(job: &str, step: &str, action_step: Option<&str>) -> StepKey {
-    StepKey {
-        job: job.to_owned(),
-        step: step.to_owned(),
-        action_step: action_step.map(str::to_owned),
-    }
-}
-
-fn whose(key: &StepKey) -> String {
-    let (step, job) = (quoted(&key.step), quoted(&key.job));
-    match &key.action_step {
+fn whose(job: &str, (step, action_step): Place<'_>) -> String {
+    let (step, job) = (quoted(step), quoted(job));
+    match action_step {
         Some(inner) => format!("Action step {} of step {step} in job {job}", quoted(inner)),
         None => format!("step {step} in job {job}"),
     }

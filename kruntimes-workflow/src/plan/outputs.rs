@@ -35,8 +35,8 @@ pub(super) fn of_job(
         .iter()
         .filter(|(key, _)| !key.starts_with(OUTPUT_ENV_PREFIX));
     let declared = declared.map(|(key, template)| (key.as_str(), template.as_str()));
-    let whose = format!("job {}", quoted(name));
-    evaluate_all(&whose, declared, Outputs::new(), &scope, budget).map_err(|(reason, cause)| {
+    let whose = || format!("job {}", quoted(name));
+    evaluate_all(whose, declared, Outputs::new(), &scope, budget).map_err(|(reason, cause)| {
         if reason == Reason::OutputsTooLarge {
             return (reason, cause);
         }
@@ -48,7 +48,7 @@ pub(super) fn of_job(
 ///
 /// The cause of an evaluation that fails has no prefix but `output "<n>": `.
 pub(super) fn of_contract(
-    whose: &str,
+    whose: impl Fn() -> String,
     contract: &BTreeMap<String, Output>,
     jobs: &Jobs<'_>,
     budget: &mut Budget,
@@ -71,7 +71,7 @@ pub(super) fn of_contract(
 ///
 /// Everything is measured before anything is built: templates can multiply large values.
 pub(super) fn evaluate_all<'a>(
-    whose: &str,
+    whose: impl Fn() -> String,
     declared: impl Iterator<Item = (&'a str, &'a str)> + Clone,
     given: Outputs,
     scope: &Scope<'_>,
@@ -82,7 +82,7 @@ pub(super) fn evaluate_all<'a>(
     let too_large = |cause: String| (Reason::OutputsTooLarge, cause);
     let keys = declared.clone().count() + given.len();
     if keys > OUTPUTS_MAX_KEYS {
-        return Err(too_large(message::too_many_keys(whose, keys)));
+        return Err(too_large(message::too_many_keys(&whose(), keys)));
     }
     budget
         .take(whose, size.saturating_add(bytes(&given)))

@@ -7,8 +7,9 @@ use kruntimes_core::api::{
 };
 use kruntimes_core::time::Time;
 
-use super::derive::{Derivation, JobStates, fail};
-use super::{Action, ChildNames, Ownership, Reason, State, message, workspace};
+use super::children::Children;
+use super::derive::{Derivation, JobStates, complete, fail};
+use super::{Action, ChildNames, Ownership, Reason, State, message};
 use crate::concurrency::{Admission, Contender, admit, pick};
 use crate::condition::Condition;
 use crate::extend::Extension;
@@ -113,6 +114,7 @@ fn is_past(deadline: Option<Time>, now: Time) -> bool {
 pub(super) fn stopped(
     state: &State,
     snapshot: &Snapshot,
+    children: &Children<'_>,
     status: &WorkflowRunStatus,
 ) -> ChildNames {
     let rules = Rules::of(state, status);
@@ -122,7 +124,7 @@ pub(super) fn stopped(
         if job.phase != JobPhase::Running || rules.stop(definition, job).is_none() {
             continue;
         }
-        let open = workspace::runs(state, name).filter(|run| !run.phase.is_terminal());
+        let open = children.runs(name).filter(|run| !run.phase.is_terminal());
         let unasked = open.filter(|run| !run.cancel_asked);
         found.runs.extend(unasked.map(|run| run.name.clone()));
         let child = open_call(state, job).filter(|child| !child.cancel_asked);
@@ -130,8 +132,6 @@ pub(super) fn stopped(
             .workflow_runs
             .extend(child.map(|child| child.name.clone()));
     }
-    found.runs.sort();
-    found.workflow_runs.sort();
     found
 }
 
@@ -169,7 +169,7 @@ impl Derivation<'_> {
                 }
                 JobPhase::Running => {
                     let open = |run: &super::Child| !run.phase.is_terminal();
-                    if workspace::runs(state, name).any(open) || open_call(state, job).is_some() {
+                    if self.children.runs(name).any(open) || open_call(state, job).is_some() {
                         job.reason = Some(reason.as_str().to_owned());
                         job.message = Some(text);
                     } else {
@@ -211,6 +211,13 @@ pub(super) fn ran_out_of_time(jobs: &JobStates) -> bool {
     let reason = Reason::WorkflowTimeout.as_str();
     jobs.values()
         .any(|job| job.reason.as_deref() == Some(reason))
+}
+
+/// Ends a WorkflowRun whose time was over.
+pub(super) fn end_late(status: &mut WorkflowRunStatus, now: Time) {
+    status.phase = WorkflowRunPhase::Failed;
+    status.message = Some(message::TIMED_OUT.to_owned());
+    complete(status, message::REASON_TIMED_OUT, message::TIMED_OUT, now);
 }
 
 /// What stands at a gate.

@@ -1,13 +1,13 @@
 //! What expressions of a job may read (section 5.2).
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use kruntimes_core::api::{ActionStepStatus, Job, JobPhase, JobStatus, StepPhase, StepStatus};
 
-use crate::expansion::combined;
+use crate::expansion::{Legs, combined};
 use crate::expr::Source;
 use crate::graph;
-use crate::snapshot::Snapshot;
 
 /// A step of a job or of an Action, as expressions see it.
 pub(super) trait Slot {
@@ -86,75 +86,97 @@ impl Source for Within<'_> {
     }
 }
 
+/// Where the state of a job is found by its name.
+pub(super) trait States {
+    fn job(&self, name: &str) -> Option<&JobStatus>;
+}
+
+impl States for BTreeMap<String, JobStatus> {
+    fn job(&self, name: &str) -> Option<&JobStatus> {
+        self.get(name)
+    }
+}
+
 /// Succeeded jobs among those a text may name (W-34).
 pub(super) struct Jobs<'a> {
-    /// All jobs of the definition.
-    pub(super) defined: BTreeSet<&'a str>,
-    /// Jobs the text may name; absent means all.
-    pub(super) visible: Option<BTreeSet<&'a str>>,
-    /// Their state.
-    pub(super) status: &'a BTreeMap<String, JobStatus>,
-    /// Outputs of jobs that became legs (W-200).
-    pub(super) combined: BTreeMap<&'a str, BTreeMap<String, String>>,
+    /// The job whose texts are read, with all jobs of the definition; absent means that all may be named.
+    reader: Option<(&'a str, &'a BTreeMap<String, Job>)>,
+    /// Jobs that the reader depends on, once somebody names one that it does not need directly.
+    before: OnceCell<BTreeSet<String>>,
+    /// The state of all jobs.
+    pub(super) status: &'a dyn States,
+    /// Outputs of jobs that became legs, once all legs succeeded (W-200).
+    combined: BTreeMap<&'a str, Option<BTreeMap<String, String>>>,
 }
 
 impl<'a> Jobs<'a> {
     /// What texts of one job may read.
     pub(super) fn seen_from(
-        job: &str,
+        job: &'a str,
         defined: &'a BTreeMap<String, Job>,
-        status: &'a BTreeMap<String, JobStatus>,
+        status: &'a dyn States,
     ) -> Self {
         Self {
-            defined: defined.keys().map(String::as_str).collect(),
-            visible: Some(graph::ancestors(defined, job)),
+            reader: Some((job, defined)),
+            before: OnceCell::new(),
             status,
             combined: BTreeMap::new(),
         }
     }
 
     /// Adds the jobs that became legs, as far as all legs may be named.
-    pub(super) fn with_legs(mut self, snapshot: &'a Snapshot) -> Self {
-        for (name, legs) in &snapshot.legs {
-            let seen = |leg: &String| {
-                let visible = self.visible.as_ref();
-                visible.is_none_or(|names| names.contains(leg.as_str()))
-            };
-            if legs.iter().all(seen)
-                && let Some(outputs) = combined(legs, self.status)
-            {
-                self.combined.insert(name, outputs);
-            }
-            self.defined.insert(name);
+    pub(super) fn with_legs(mut self, legs: &'a Legs) -> Self {
+        for (name, legs) in legs {
+            let visible = legs.iter().all(|leg| self.is_visible(leg));
+            let status = self.status;
+            let outputs = visible.then(|| combined(legs, |leg| status.job(leg)));
+            self.combined.insert(name, outputs.flatten());
         }
         self
     }
 
     /// What the outputs of a finished WorkflowRun may read.
-    pub(super) fn all(status: &'a BTreeMap<String, JobStatus>) -> Self {
+    pub(super) fn all(status: &'a dyn States) -> Self {
         Self {
-            defined: status.keys().map(String::as_str).collect(),
-            visible: None,
+            reader: None,
+            before: OnceCell::new(),
             status,
             combined: BTreeMap::new(),
         }
+    }
+
+    fn is_visible(&self, name: &str) -> bool {
+        let Some((reader, defined)) = self.reader else {
+            return true;
+        };
+        let needs = defined.get(reader).map_or(&[][..], |job| &job.needs);
+        let direct = name != reader && needs.iter().any(|need| need == name);
+        let owned = || {
+            graph::ancestors(defined, reader)
+                .into_iter()
+                .map(str::to_owned)
+        };
+        let before = || self.before.get_or_init(|| owned().collect());
+        direct || before().contains(name)
     }
 }
 
 impl Source for Jobs<'_> {
     fn knows(&self, name: &str) -> bool {
-        self.defined.contains(name)
+        if self.combined.contains_key(name) {
+            return true;
+        }
+        match self.reader {
+            Some((_, defined)) => defined.contains_key(name),
+            None => self.status.job(name).is_some(),
+        }
     }
 
     fn outputs(&self, name: &str) -> Option<&BTreeMap<String, String>> {
-        if let Some(outputs) = self.combined.get(name) {
-            return Some(outputs);
+        if let Some(combined) = self.combined.get(name) {
+            return combined.as_ref();
         }
-        let visible = self
-            .visible
-            .as_ref()
-            .is_none_or(|names| names.contains(name));
-        let job = self.status.get(name).filter(|_| visible)?;
+        let job = self.status.job(name).filter(|_| self.is_visible(name))?;
         (job.phase == JobPhase::Succeeded).then_some(&job.outputs)
     }
 }

@@ -12,13 +12,15 @@ use kruntimes_core::names;
 
 use super::action_call::{ActionCall, Failure};
 use super::call::{self, Held};
-use super::conditions;
+use super::children::Children;
+use super::conditions::{self, Settled};
 use super::derive::{explain, fail};
 use super::rules::{self, Gate};
 use super::run_spec::run_spec;
 use super::scopes::{Jobs, Steps, Within};
 use super::{
-    Need, Reason, StartStep, State, StepKey, Targets, artifacts, environment, message, workspace,
+    Need, Reason, StartCall, StartStep, State, StepKey, Targets, artifacts, environment, message,
+    workspace,
 };
 use crate::expr::Scope;
 use crate::extend::{Extension, Verdict};
@@ -27,17 +29,19 @@ use crate::snapshot::Snapshot;
 type JobStates = BTreeMap<String, JobStatus>;
 
 /// What became of the attempt to start something in one job.
-enum Attempt {
+pub(super) enum Attempt {
     /// The Run of a step.
     Step(Box<StartStep>),
     /// The child of a call.
-    Call(Held),
+    Call(Box<StartCall>),
+    /// A call that does not start now.
+    Held(Held),
+    /// A step that fails; with an Action step where that is what failed.
+    Refused(usize, Option<usize>, Failure),
     /// Steps that their conditions decided.
     Settled(Box<JobStatus>),
     /// A job that a predicate skips.
     Skipped(String),
-    /// A step that fails; with an Action step where that is what failed.
-    Refused(usize, Option<usize>, Failure),
 }
 
 /// Returns what may start, at most one target per job (W-60, W-78), and what to read before more can.
@@ -47,82 +51,76 @@ enum Attempt {
 pub(super) fn targets(
     state: &State,
     snapshot: &Snapshot,
+    children: &Children<'_>,
     status: &mut WorkflowRunStatus,
 ) -> (Targets, Vec<Need>) {
     let Some(mut jobs) = status.jobs.take() else {
         return (Targets::default(), Vec::new());
     };
-    let mut targets = Targets::default();
     let mut attempts = Vec::new();
-    let ready = |name: &&str| {
-        jobs.get(*name)
-            .is_some_and(|job| is_ready(state, snapshot, name, &jobs, job))
+    let definitions = &snapshot.spec.jobs;
+    let ready = |(name, definition): &(&String, &Job)| {
+        let job = jobs.get(*name);
+        job.is_some_and(|job| is_ready(state, snapshot, (name, definition), &jobs, job))
     };
-    let ready = snapshot.spec.jobs.keys().map(String::as_str).filter(ready);
-    for name in rules::admitted(state, snapshot, &jobs, ready.collect()) {
-        let (definition, mut job) = (&snapshot.spec.jobs[name], &jobs[name]);
-        let seen = Jobs::seen_from(name, &snapshot.spec.jobs, &jobs).with_legs(snapshot);
-        if let Some(refusal) = entry(state, name, definition, job) {
-            attempts.push((name, refusal));
-            continue;
-        }
-        let mut settled = Box::new(JobStatus::default());
-        if conditions::is_conditional(state, definition) {
-            JobStatus::clone_from(&mut settled, job);
-            let of_job = (name, definition);
-            if conditions::settle_steps(state, snapshot, of_job, &seen, &mut settled) {
-                attempts.push((name, Attempt::Settled(settled.clone())));
-                job = &settled;
-            }
-        }
+    let ready = definitions.iter().filter(ready);
+    let ready = ready.map(|(name, _)| name.as_str()).collect();
+    for name in rules::admitted(state, snapshot, &jobs, ready) {
         let position = Position {
             state,
             snapshot,
+            children,
             name,
-            definition,
-            job,
-            jobs: &seen,
+            definition: &definitions[name],
+            job: &jobs[name],
+            jobs: &Jobs::seen_from(name, definitions, &jobs).with_legs(&snapshot.legs),
         };
-        if definition.uses.is_none() {
-            attempts.extend(position.step().map(|attempt| (name, attempt)));
-        } else if job.phase != JobPhase::Running {
-            match call::prepare(state, name, definition, &seen) {
-                Ok(call) => targets.calls.push(call),
-                Err(held) => attempts.push((name, Attempt::Call(held))),
-            }
-        }
+        let found = position.attempts().into_iter();
+        attempts.extend(found.map(|attempt| (name, attempt)));
     }
-    let mut needs = Vec::new();
+    let (mut targets, mut needs) = (Targets::default(), Vec::new());
     for (name, attempt) in attempts {
         let Some(job) = jobs.get_mut(name) else {
             continue;
         };
-        match attempt {
-            Attempt::Step(step) => targets.steps.push(*step),
-            Attempt::Call(Held::Needs(more)) => needs.extend(more),
-            Attempt::Call(Held::Failed(reason, text)) => {
-                fail(job, reason, text);
-                status.phase = WorkflowRunPhase::Running;
-            }
-            Attempt::Settled(settled) => {
-                *job = *settled;
-                job.phase = JobPhase::Running;
-                status.phase = WorkflowRunPhase::Running;
-            }
-            Attempt::Skipped(text) => {
-                job.phase = JobPhase::Skipped;
-                job.reason = Some(Reason::ConditionFalse.as_str().to_owned());
-                job.message = Some(text);
-            }
-            Attempt::Refused(index, inner, failure) => {
-                refuse(job, index, inner, failure.reason, failure.text);
-                status.phase = WorkflowRunPhase::Running;
-            }
+        if !attempt.record(job, &mut targets, &mut needs) {
+            status.phase = WorkflowRunPhase::Running;
         }
     }
     status.jobs = Some(jobs);
     explain(status);
     (targets, needs)
+}
+
+impl Attempt {
+    /// Adds what it yields; `false` when the job failed instead.
+    pub(super) fn record(
+        self,
+        job: &mut JobStatus,
+        targets: &mut Targets,
+        needs: &mut Vec<Need>,
+    ) -> bool {
+        match self {
+            Self::Step(step) => targets.steps.push(*step),
+            Self::Call(call) => targets.calls.push(*call),
+            Self::Held(Held::Needs(more)) => needs.extend(more),
+            Self::Held(Held::Failed(reason, text)) => {
+                fail(job, reason, text);
+                return false;
+            }
+            Self::Refused(index, inner, failure) => {
+                refuse(job, index, inner, failure.reason, failure.text);
+                return false;
+            }
+            Self::Settled(settled) => {
+                *job = *settled;
+                job.phase = JobPhase::Running;
+                return false;
+            }
+            Self::Skipped(text) => Settled::Skipped(Reason::ConditionFalse, text).record(job),
+        }
+        true
+    }
 }
 
 /// Fails a step for good without a Run; aggregation follows in the next turn (W-79).
@@ -145,30 +143,11 @@ pub(super) fn refuse(
     }
 }
 
-/// Says what keeps a job that is ready from starting for good: a gate, or a predicate.
-fn entry(state: &State, name: &str, definition: &Job, job: &JobStatus) -> Option<Attempt> {
-    if job.phase == JobPhase::Running {
-        return None;
-    }
-    if rules::gate(state, definition.gate.as_deref()) == Gate::Denied {
-        let text = message::gate_denied(name);
-        return Some(Attempt::Call(Held::Failed(Reason::GateDenied, text)));
-    }
-    match conditions::decide_job(state, name, job) {
-        Verdict::Run => None,
-        Verdict::Skip(why) => Some(Attempt::Skipped(message::fit(&why))),
-        Verdict::Fail(why) => {
-            let text = message::condition_invalid(name, &why);
-            Some(Attempt::Call(Held::Failed(Reason::InvalidExpression, text)))
-        }
-    }
-}
-
 /// Tells whether a job has started or may start (W-76, W-198).
 fn is_ready(
     state: &State,
     snapshot: &Snapshot,
-    name: &str,
+    (name, definition): (&str, &Job),
     jobs: &JobStates,
     job: &JobStatus,
 ) -> bool {
@@ -177,8 +156,8 @@ fn is_ready(
         need.is_some_and(|need| need.conclusion() == JobPhase::Succeeded)
     };
     let conditional = || {
-        state.policy.extensions.has(Extension::Conditions)
-            && snapshot.spec.jobs[name].condition.is_some()
+        let on = state.policy.extensions.has(Extension::Conditions);
+        definition.condition.is_some() && on
     };
     match job.phase {
         JobPhase::Running => true,
@@ -191,23 +170,92 @@ fn is_ready(
     }
 }
 
-/// One inline job that may have something to start.
-struct Position<'a> {
-    state: &'a State,
-    snapshot: &'a Snapshot,
-    name: &'a str,
-    definition: &'a Job,
-    job: &'a JobStatus,
-    jobs: &'a Jobs<'a>,
+/// One job that may have something to start.
+pub(super) struct Position<'a> {
+    pub(super) state: &'a State,
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) children: &'a Children<'a>,
+    pub(super) name: &'a str,
+    pub(super) definition: &'a Job,
+    pub(super) job: &'a JobStatus,
+    pub(super) jobs: &'a Jobs<'a>,
 }
 
 impl Position<'_> {
-    /// Builds the first step that is not done, if nothing stands for it yet (W-77).
-    fn step(&self) -> Option<Attempt> {
-        let listed = self.job.steps.iter().map(|step| &step.name);
-        if !listed.eq(self.definition.steps.iter().map(|step| &step.name)) {
+    /// Builds what a job yields: what its conditions decide, and what it starts next.
+    fn attempts(&self) -> Vec<Attempt> {
+        if let Some(refusal) = self.entry() {
+            return vec![refusal];
+        }
+        if !conditions::is_conditional(self.state, self.definition) {
+            return self.attempt().into_iter().collect();
+        }
+        let mut settled = Box::new(self.job.clone());
+        let own = (self.name, self.definition);
+        if !conditions::settle_steps(self.state, self.snapshot, own, self.jobs, &mut settled) {
+            return self.attempt().into_iter().collect();
+        }
+        let next = Position {
+            state: self.state,
+            snapshot: self.snapshot,
+            children: self.children,
+            name: self.name,
+            definition: self.definition,
+            job: &settled,
+            jobs: self.jobs,
+        };
+        let next = next.attempt();
+        [Attempt::Settled(settled)]
+            .into_iter()
+            .chain(next)
+            .collect()
+    }
+
+    /// Says what keeps a job from starting for good: a gate, or a predicate.
+    fn entry(&self) -> Option<Attempt> {
+        if self.job.phase == JobPhase::Running {
             return None;
         }
+        let failed = |reason, text| Some(Attempt::Held(Held::Failed(reason, text)));
+        if rules::gate(self.state, self.definition.gate.as_deref()) == Gate::Denied {
+            return failed(Reason::GateDenied, message::gate_denied(self.name));
+        }
+        match conditions::decide_job(self.state, self.name, self.job) {
+            Verdict::Run => None,
+            Verdict::Skip(why) => Some(Attempt::Skipped(message::fit(&why))),
+            Verdict::Fail(why) => {
+                let text = message::condition_invalid(self.name, &why);
+                failed(Reason::InvalidExpression, text)
+            }
+        }
+    }
+
+    /// Builds what a ready job starts next, if nothing stands for it yet (W-77).
+    fn attempt(&self) -> Option<Attempt> {
+        if self.definition.uses.is_none() {
+            let listed = self.job.steps.iter().map(|step| &step.name);
+            let defined = self.definition.steps.iter().map(|step| &step.name);
+            return listed.eq(defined).then(|| self.step())?;
+        }
+        self.call()
+    }
+
+    /// Builds the child of a call that has not started.
+    pub(super) fn call(&self) -> Option<Attempt> {
+        if self.job.phase == JobPhase::Running {
+            return None;
+        }
+        let call = call::prepare(self.state, self.name, self.definition, self.jobs);
+        Some(match call {
+            Ok(call) => Attempt::Call(Box::new(call)),
+            Err(held) => Attempt::Held(held),
+        })
+    }
+
+    /// Builds the first step that is not done, if nothing stands for it yet.
+    ///
+    /// The steps of the status are those of the definition.
+    pub(super) fn step(&self) -> Option<Attempt> {
         let mut steps = self.job.steps.iter();
         let index = if conditions::is_conditional(self.state, self.definition) {
             // Failed steps may lie before it; what may not start has been decided.
@@ -218,14 +266,13 @@ impl Position<'_> {
         };
         let status = &self.job.steps[index];
         let step = &self.definition.steps[index];
-        if status.phase == StepPhase::Pending {
-            match rules::gate(self.state, step.gate.as_deref()) {
-                Gate::Open => {}
-                Gate::Closed => return None,
-                Gate::Denied => {
-                    let cause = message::GATE_DENIED;
-                    return Some(self.refused(index, None, Reason::GateDenied, cause));
-                }
+        let gate = (status.phase == StepPhase::Pending).then_some(&step.gate);
+        match rules::gate(self.state, gate.and_then(Option::as_deref)) {
+            Gate::Open => {}
+            Gate::Closed => return None,
+            Gate::Denied => {
+                let reason = Reason::GateDenied;
+                return Some(self.refused(index, None, reason, message::GATE_DENIED));
             }
         }
         if step.uses.is_some() {
@@ -336,7 +383,15 @@ impl Position<'_> {
     }
 
     fn start(&self, step: &str, action_step: Option<&str>, mut spec: RunSpec) -> Attempt {
-        let shared = workspace::of(self.state, self.snapshot, self.name, self.definition);
+        let Self {
+            state,
+            snapshot,
+            children,
+            name,
+            definition,
+            ..
+        } = self;
+        let shared = workspace::of(state, snapshot, children, name, definition);
         let (reference, workspace) = shared.unzip();
         spec.workspace = reference;
         let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());

@@ -2,6 +2,7 @@
 
 use kruntimes_core::api::{JobPhase, JobStatus, StepPhase, WorkflowRunPhase, WorkflowRunStatus};
 
+use super::children::Children;
 use super::derive::{derive, explain, fail};
 use super::{
     Action, ChildNames, Need, Outcome, Reason, Stage, State, Step, StepKey, cancel, initialize,
@@ -36,7 +37,7 @@ pub fn calculate(state: &State) -> Step {
                 (Action::None, Vec::new())
             }
             (Stage::Empty, Admission::Run) => initialize::initialize(state, &mut desired),
-            (Stage::Pending | Stage::Running, _) => start(state, &mut desired),
+            (Stage::Pending | Stage::Running, _) => start(state, &derived.children, &mut desired),
         };
         derived.needs.extend(needs);
         derived.needs.sort();
@@ -72,22 +73,22 @@ fn stage(state: &State, status: &WorkflowRunStatus) -> Stage {
     }
 }
 
-fn start(state: &State, desired: &mut WorkflowRunStatus) -> (Action, Vec<Need>) {
+fn start(
+    state: &State,
+    children: &Children<'_>,
+    desired: &mut WorkflowRunStatus,
+) -> (Action, Vec<Need>) {
     let Some(snapshot) = &state.snapshot else {
         return (Action::None, Vec::new());
     };
     if let Some(jobs) = &desired.jobs {
-        let mut stranded = workspace::stranded(state, jobs);
-        let stopped = rules::stopped(state, snapshot, desired);
-        stranded.runs.extend(stopped.runs);
-        stranded.runs.sort();
-        stranded.runs.dedup();
-        stranded.workflow_runs.extend(stopped.workflow_runs);
+        let mut stranded = workspace::stranded(state, children, jobs);
+        stranded.add(rules::stopped(state, snapshot, children, desired));
         if !stranded.is_empty() {
             return (Action::RequestChildCancellation(stranded), Vec::new());
         }
     }
-    let (targets, needs) = start::targets(state, snapshot, desired);
+    let (targets, needs) = start::targets(state, snapshot, children, desired);
     if targets.is_empty() {
         return (Action::None, needs);
     }
@@ -97,43 +98,10 @@ fn start(state: &State, desired: &mut WorkflowRunStatus) -> (Action, Vec<Need>) 
 /// Folds what became of an action into the desired status (W-62, W-79).
 pub fn merge(mut desired: WorkflowRunStatus, outcomes: &[Outcome]) -> WorkflowRunStatus {
     for outcome in outcomes {
-        match outcome {
-            Outcome::Started { key, name } => started(&mut desired, key, name),
-            Outcome::Foreign { key, run, owner } => {
-                refused(&mut desired, key, message::foreign_run(run, owner));
-            }
-            Outcome::Invalid { key, name, cause } => {
-                let text = message::refused(&key.job, &key.step, name, cause);
-                refused(&mut desired, key, text);
-            }
-            Outcome::ForeignWorkspace {
-                key,
-                workspace,
-                owner,
-            } => refused(
-                &mut desired,
-                key,
-                message::foreign_workspace(workspace, owner),
-            ),
-            Outcome::Called { job, name } => {
-                let running = |job: &mut JobStatus| {
-                    job.phase = JobPhase::Running;
-                    job.workflow_run_name = Some(name.clone());
-                };
-                change(&mut desired, job, running);
-            }
-            Outcome::ForeignCall { job, child, owner } => {
-                let text = message::foreign_call(child, owner);
-                change(&mut desired, job, |job| {
-                    fail(job, Reason::CallRejected, text);
-                });
-            }
-            Outcome::InvalidCall { job, name, cause } => {
-                let text = message::call_refused(job, name, cause);
-                change(&mut desired, job, |job| {
-                    fail(job, Reason::CallRejected, text);
-                });
-            }
+        let jobs = desired.jobs.as_mut();
+        if let Some(job) = jobs.and_then(|jobs| jobs.get_mut(outcome.job())) {
+            fold(job, outcome);
+            desired.phase = WorkflowRunPhase::Running;
         }
     }
     if !outcomes.is_empty() {
@@ -142,46 +110,68 @@ pub fn merge(mut desired: WorkflowRunStatus, outcomes: &[Outcome]) -> WorkflowRu
     desired
 }
 
-/// Changes a job that started or tried to.
-fn change(desired: &mut WorkflowRunStatus, job: &str, edit: impl FnOnce(&mut JobStatus)) {
-    let found = desired.jobs.as_mut().and_then(|jobs| jobs.get_mut(job));
-    if let Some(job) = found {
-        edit(job);
-        desired.phase = WorkflowRunPhase::Running;
+/// Folds an outcome into the job that it is about, which started or tried to.
+pub(super) fn fold(job: &mut JobStatus, outcome: &Outcome) {
+    match outcome {
+        Outcome::Started { key, name } => started(job, key, name),
+        Outcome::Foreign { key, run, owner } => {
+            refused(job, key, message::foreign_run(run, owner));
+        }
+        Outcome::Invalid { key, name, cause } => {
+            let text = message::refused(&key.job, &key.step, name, cause);
+            refused(job, key, text);
+        }
+        Outcome::ForeignWorkspace {
+            key,
+            workspace,
+            owner,
+        } => refused(job, key, message::foreign_workspace(workspace, owner)),
+        Outcome::Called { name, .. } => {
+            job.phase = JobPhase::Running;
+            job.workflow_run_name = Some(name.clone());
+        }
+        Outcome::ForeignCall { child, owner, .. } => {
+            let text = message::foreign_call(child, owner);
+            fail(job, Reason::CallRejected, text);
+        }
+        Outcome::InvalidCall {
+            job: called,
+            name,
+            cause,
+        } => {
+            let text = message::call_refused(called, name, cause);
+            fail(job, Reason::CallRejected, text);
+        }
     }
 }
 
-fn started(desired: &mut WorkflowRunStatus, key: &StepKey, name: &str) {
-    change(desired, &key.job, |job| {
-        let Some(step) = job.steps.iter_mut().find(|step| step.name == key.step) else {
-            return;
-        };
-        let run_name = match &key.action_step {
-            None => &mut step.run_name,
-            Some(inner) => {
-                let mut steps = step.action_steps.iter_mut();
-                let Some(inner) = steps.find(|step| step.name == *inner) else {
-                    return;
-                };
-                inner.phase = StepPhase::Running;
-                &mut inner.run_name
-            }
-        };
-        *run_name = Some(name.to_owned());
-        step.phase = StepPhase::Running;
-        job.phase = JobPhase::Running;
-    });
+fn started(job: &mut JobStatus, key: &StepKey, name: &str) {
+    let Some(step) = job.steps.iter_mut().find(|step| step.name == key.step) else {
+        return;
+    };
+    let run_name = match &key.action_step {
+        None => &mut step.run_name,
+        Some(inner) => {
+            let mut steps = step.action_steps.iter_mut();
+            let Some(inner) = steps.find(|step| step.name == *inner) else {
+                return;
+            };
+            inner.phase = StepPhase::Running;
+            &mut inner.run_name
+        }
+    };
+    *run_name = Some(name.to_owned());
+    step.phase = StepPhase::Running;
+    job.phase = JobPhase::Running;
 }
 
-fn refused(desired: &mut WorkflowRunStatus, key: &StepKey, text: String) {
-    change(desired, &key.job, |job| {
-        let Some(index) = job.steps.iter().position(|step| step.name == key.step) else {
-            return;
-        };
-        let inner = key.action_step.as_ref().and_then(|inner| {
-            let mut steps = job.steps[index].action_steps.iter();
-            steps.position(|step| step.name == *inner)
-        });
-        start::refuse(job, index, inner, Reason::StepFailed, text);
+fn refused(job: &mut JobStatus, key: &StepKey, text: String) {
+    let Some(index) = job.steps.iter().position(|step| step.name == key.step) else {
+        return;
+    };
+    let inner = key.action_step.as_ref().and_then(|inner| {
+        let mut steps = job.steps[index].action_steps.iter();
+        steps.position(|step| step.name == *inner)
     });
+    start::refuse(job, index, inner, Reason::StepFailed, text);
 }

@@ -8,8 +8,9 @@ use kruntimes_core::api::{
 use kruntimes_core::keys::{LABEL_WORKFLOW_JOB, LABEL_WORKFLOW_RUN_UID};
 use kruntimes_core::names;
 
+use super::children::Children;
 use super::derive::{Derivation, fail};
-use super::{ChildNames, JobWorkspace, Need, Ownership, Reason, State, Workspace, message};
+use super::{ChildNames, JobWorkspace, Need, Reason, State, Workspace, message};
 use crate::snapshot::{Snapshot, call_site};
 
 /// A workspace to create before the Run that needs it.
@@ -29,23 +30,29 @@ pub struct EnsureWorkspace {
 pub(super) fn of(
     state: &State,
     snapshot: &Snapshot,
+    children: &Children<'_>,
     name: &str,
     job: &Job,
 ) -> Option<(WorkspaceRef, Option<EnsureWorkspace>)> {
+    let started = children.runs(name).next().is_some();
+    let wanted = match state.policy.job_workspace {
+        _ if started => children.runs(name).any(|run| run.workspace.is_some()),
+        JobWorkspace::Never => false,
+        JobWorkspace::Always => true,
+        JobWorkspace::MultiStep => expanded(snapshot, name, job) > 1,
+    };
+    if !wanted {
+        return None;
+    }
     let workspace = names::job_workspace(&state.name, name);
     let reference = WorkspaceRef {
         name: workspace.clone(),
         kind: None,
         api_group: None,
     };
-    if runs(state, name).next().is_some() {
-        return uses(state, name, &workspace).then_some((reference, None));
+    if started {
+        return uses(children, name, &workspace).then_some((reference, None));
     }
-    let wanted = match state.policy.job_workspace {
-        JobWorkspace::Never => false,
-        JobWorkspace::Always => true,
-        JobWorkspace::MultiStep => expanded(snapshot, name, job) > 1,
-    };
     let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     let ensure = EnsureWorkspace {
         name: workspace,
@@ -56,11 +63,14 @@ pub(super) fn of(
         .into(),
         runtime: job.runs_on.clone().unwrap_or_default(),
     };
-    wanted.then_some((reference, Some(ensure)))
+    Some((reference, Some(ensure)))
 }
 
 /// Counts the Runs that a job becomes.
 fn expanded(snapshot: &Snapshot, name: &str, job: &Job) -> usize {
+    if snapshot.actions.is_empty() {
+        return job.steps.len();
+    }
     let runs = |step: &kruntimes_core::api::Step| {
         let action = snapshot.actions.get(&call_site(name, &step.name));
         action.map_or(1, |action| action.spec.steps.len())
@@ -68,15 +78,9 @@ fn expanded(snapshot: &Snapshot, name: &str, job: &Job) -> usize {
     job.steps.iter().map(runs).sum()
 }
 
-/// Returns the Runs of a job, foreign ones left out.
-pub(super) fn runs<'a>(state: &'a State, job: &str) -> impl Iterator<Item = &'a super::Child> {
-    let of_job =
-        move |child: &&super::Child| child.job == job && child.ownership != Ownership::Foreign;
-    state.children.iter().filter(of_job)
-}
-
-fn uses(state: &State, job: &str, workspace: &str) -> bool {
-    runs(state, job).any(|child| child.workspace.as_deref() == Some(workspace))
+fn uses(children: &Children<'_>, job: &str, workspace: &str) -> bool {
+    let mut runs = children.runs(job);
+    runs.any(|child| child.workspace.as_deref() == Some(workspace))
 }
 
 /// What is known of the workspace that a running job uses.
@@ -89,16 +93,19 @@ enum Condition {
     Fine,
 }
 
-fn condition(state: &State, job: &str) -> Condition {
+fn condition(state: &State, children: &Children<'_>, job: &str) -> Condition {
+    if !children.runs(job).any(|run| run.workspace.is_some()) {
+        return Condition::Fine;
+    }
     let name = names::job_workspace(&state.name, job);
-    if !uses(state, job, &name) {
+    if !uses(children, job, &name) {
         return Condition::Fine;
     }
     let gone = |found: &Workspace| match found.phase {
         WorkspacePhase::Lost | WorkspacePhase::Released => true,
         WorkspacePhase::Pending | WorkspacePhase::Bound => found.deleting,
     };
-    match state.workspaces.iter().find(|found| found.name == name) {
+    match children.workspace(&name) {
         Some(found) if gone(found) => Condition::Lost,
         Some(_) => Condition::Fine,
         None if state.absent_workspaces.contains(&name) => Condition::Lost,
@@ -107,21 +114,36 @@ fn condition(state: &State, job: &str) -> Condition {
 }
 
 /// Names the unfinished Runs, not yet asked, whose workspace is lost (W-125).
-pub(super) fn stranded(state: &State, jobs: &BTreeMap<String, JobStatus>) -> ChildNames {
+pub(super) fn stranded(
+    state: &State,
+    children: &Children<'_>,
+    jobs: &BTreeMap<String, JobStatus>,
+) -> ChildNames {
     let mut found = Vec::new();
     for (name, job) in jobs {
-        let lost = || matches!(condition(state, name), Condition::Lost);
-        if job.phase == JobPhase::Running && lost() {
-            let open = runs(state, name).filter(|run| !run.phase.is_terminal());
-            let unasked = open.filter(|run| !run.cancel_asked);
-            found.extend(unasked.map(|run| run.name.clone()));
-        }
+        found.extend(stranded_in(state, children, name, job));
     }
     found.sort();
     ChildNames {
         runs: found,
         workflow_runs: Vec::new(),
     }
+}
+
+/// The same for one job.
+pub(super) fn stranded_in(
+    state: &State,
+    children: &Children<'_>,
+    name: &str,
+    job: &JobStatus,
+) -> Vec<String> {
+    let lost = || matches!(condition(state, children, name), Condition::Lost);
+    if job.phase != JobPhase::Running || !lost() {
+        return Vec::new();
+    }
+    let open = children.runs(name).filter(|run| !run.phase.is_terminal());
+    let unasked = open.filter(|run| !run.cancel_asked);
+    unasked.map(|run| run.name.clone()).collect()
 }
 
 impl Derivation<'_> {
@@ -131,7 +153,7 @@ impl Derivation<'_> {
         if job.phase != JobPhase::Running || job.steps.iter().all(done) {
             return;
         }
-        match condition(self.state, name) {
+        match condition(self.state, &self.children, name) {
             Condition::Fine => return,
             Condition::Unseen => {
                 let workspace = names::job_workspace(&self.state.name, name);
@@ -142,7 +164,7 @@ impl Derivation<'_> {
         }
         let text = message::workspace_lost(name);
         let active = |run: &super::Child| !RunPhase::is_terminal(run.phase);
-        if runs(self.state, name).any(active) {
+        if self.children.runs(name).any(active) {
             job.reason = Some(Reason::WorkspaceLost.as_str().to_owned());
             job.message = Some(text);
         } else {

@@ -10,7 +10,16 @@ use crate::testing::JobBuilder;
 
 /// A random DAG: each job may need earlier ones; names are shuffled by hashing.
 fn any_graph() -> impl Strategy<Value = BTreeMap<String, Job>> {
-    let job = (prop::collection::vec(any::<Index>(), 0..4), 1usize..4);
+    any_graph_with(&["true"])
+}
+
+/// The same with one of `scripts` in every step.
+pub(super) fn any_graph_with(
+    scripts: &'static [&'static str],
+) -> impl Strategy<Value = BTreeMap<String, Job>> {
+    let script = prop_oneof![4 => Just(scripts[0]), 1 => prop::sample::select(scripts)];
+    let steps = prop::collection::vec(script, 1..4);
+    let job = (prop::collection::vec(any::<Index>(), 0..4), steps);
     prop::collection::vec(job, 1..12).prop_map(|jobs| {
         let name = |n: usize| format!("j{}", &kruntimes_core::names::hex10(&n.to_string())[..4]);
         jobs.iter()
@@ -22,8 +31,11 @@ fn any_graph() -> impl Strategy<Value = BTreeMap<String, Job>> {
                     .map(|index| name(index.index(n)))
                     .collect();
                 let needs: Vec<_> = needs.iter().map(String::as_str).collect();
-                let add = |job: JobBuilder, s: usize| job.step(&format!("s{s}"), "true");
-                let job = (0..*steps).fold(a_job().needs(&needs), add);
+                let add = |job: JobBuilder, (s, script): (usize, &&str)| {
+                    job.step(&format!("s{s}"), script)
+                };
+                let steps = steps.iter().enumerate();
+                let job = steps.fold(a_job().needs(&needs), add);
                 (name(n), job.output("o", "v").build())
             })
             .collect()
@@ -32,7 +44,7 @@ fn any_graph() -> impl Strategy<Value = BTreeMap<String, Job>> {
 
 /// One thing that happens between two turns.
 #[derive(Clone, Debug)]
-enum Event {
+pub(super) enum Event {
     /// A Run ends.
     End(Index, RunPhase),
     /// A Run vanishes.
@@ -43,7 +55,7 @@ enum Event {
     Crash(usize),
 }
 
-fn any_event() -> impl Strategy<Value = Event> {
+pub(super) fn any_event() -> impl Strategy<Value = Event> {
     let phase = prop_oneof![
         6 => Just(RunPhase::Succeeded),
         1 => Just(RunPhase::Failed),
@@ -85,6 +97,14 @@ impl World {
                 let step = self.decide();
                 self.apply(step.action, *writes);
             }
+        }
+    }
+
+    /// Lets happen what an engine decides by itself: Runs end or vanish.
+    pub(super) fn suffer_what_ends(&mut self, event: &Event) {
+        match event {
+            Event::End(..) | Event::Vanish(_) => self.suffer(event),
+            Event::Cancel | Event::Crash(_) => {}
         }
     }
 

@@ -5,6 +5,8 @@ mod calls;
 mod cancellation;
 mod crashes;
 mod data;
+mod engine;
+mod extensions;
 mod finish;
 mod laws;
 mod limits;
@@ -63,6 +65,13 @@ impl World {
         let mut world = Self::new(jobs);
         world.turn();
         assert!(world.status().jobs.is_some(), "{:?}", world.status());
+        world
+    }
+
+    /// Starts after the turn that accepts or refuses.
+    pub(super) fn accepted_or_not(jobs: BTreeMap<String, Job>) -> Self {
+        let mut world = Self::new(jobs);
+        world.turn();
         world
     }
 
