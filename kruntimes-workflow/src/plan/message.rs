@@ -367,6 +367,14 @@ pub fn behind(workflow_run: &str) -> String {
     ))
 }
 
+/// A younger member of the concurrency group replaced the WorkflowRun (W-203).
+pub fn replaced(by: &str) -> String {
+    let by = quoted(by);
+    fit(&format!(
+        "{CANCELLED}: workflowrun {by} of its concurrency group replaces it"
+    ))
+}
+
 /// A job took too long (W-209).
 pub fn job_timed_out(job: &str) -> String {
     fit(&format!("job {} timed out", quoted(job)))

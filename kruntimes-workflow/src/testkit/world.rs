@@ -142,6 +142,9 @@ impl World {
     /// Looks at the children themselves, not at what the status says of them.
     fn needs_first(&self, job: &str) -> Result<(), Broken> {
         let state = &self.state;
+        if !state.policy.extensions.is_empty() {
+            return self.needs_are_over(job);
+        }
         for need in &state.spec.jobs[job].needs {
             let broken = || {
                 (
@@ -168,6 +171,23 @@ impl World {
                 {
                     return Err(broken());
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// With conditions a job may start behind a failed one, but never beside a need that runs.
+    fn needs_are_over(&self, job: &str) -> Result<(), Broken> {
+        let state = &self.state;
+        let jobs = state.snapshot.as_ref().map(|snapshot| &snapshot.spec.jobs);
+        let needs = jobs.and_then(|jobs| jobs.get(job)).map(|job| &job.needs);
+        for need in needs.into_iter().flatten() {
+            let mut runs = state.children.iter();
+            let status = state.status.jobs.as_ref().and_then(|jobs| jobs.get(need));
+            let begun = status.is_some_and(|job| job.phase == JobPhase::Running);
+            if begun && runs.any(|run| run.job == *need && !run.phase.is_terminal()) {
+                let found = format!("{job} starts before {need} has ended");
+                return Err((Rule::NeedsFirst, found));
             }
         }
         Ok(())
@@ -350,7 +370,10 @@ impl World {
         let mut all: Vec<String> = runs.chain(calls).chain(spaces).collect();
         all.sort_unstable();
         let (frozen, cancelled) = (state.snapshot.is_some(), state.spec.cancel_requested);
-        format!("{:?} {frozen} {cancelled} {all:?}", state.status)
+        format!(
+            "{} {:?} {frozen} {cancelled} {all:?}",
+            state.now, state.status
+        )
     }
 }
 
