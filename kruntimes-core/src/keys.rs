@@ -16,6 +16,10 @@ pub const LABEL_WORKFLOW_ACTION_STEP: &str = "kruntimes.io/workflow-action-step"
 pub const ANNOTATION_CAPACITY_PREFIX: &str = "kruntimes.io/capacity.";
 /// Prefix of annotations that freeze the outputs of a Workflow.
 pub const ANNOTATION_WORKFLOW_OUTPUT_PREFIX: &str = "kruntimes.io/workflow-output.";
+/// Annotation of a WorkflowRun made from a finished one: the name of that.
+pub const ANNOTATION_RERUN_OF: &str = "kruntimes.io/rerun-of";
+/// Annotation of a WorkflowRun that a younger one of its concurrency group replaces: the name of that.
+pub const ANNOTATION_REPLACED_BY: &str = "kruntimes.io/replaced-by";
 /// Prefix of output keys that set the environment of later steps.
 pub const OUTPUT_ENV_PREFIX: &str = "kruntimes.io/env/";
 /// Finalizer of Runs with stored artifacts.

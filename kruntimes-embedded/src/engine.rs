@@ -9,6 +9,7 @@ use kruntimes_apiserver::listen::ListenError;
 use kruntimes_apiserver::{ApiServer, StoreError};
 use kruntimes_core::crd::{Run, WorkflowRun};
 use kruntimes_k8s::clock::Clock;
+use kruntimes_workflow::extend::Extensions;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -44,6 +45,8 @@ pub struct Options {
     pub data_dir: Option<PathBuf>,
     /// Serves the API on this loopback address, for kubectl and client libraries.
     pub listen: Option<SocketAddr>,
+    /// What workflows may use beyond the built-in API.
+    pub extensions: Extensions,
 }
 
 impl Default for Options {
@@ -55,6 +58,7 @@ impl Default for Options {
             grace: Duration::from_secs(2),
             data_dir: None,
             listen: None,
+            extensions: Extensions::none(),
         }
     }
 }
@@ -105,6 +109,7 @@ pub struct Embedded {
     slots: u32,
     front: Option<Front>,
     home: Option<Home>,
+    extensions: Extensions,
 }
 
 impl std::fmt::Debug for Embedded {
@@ -153,6 +158,7 @@ impl Embedded {
             directory,
             server,
             home,
+            extensions: options.extensions.clone(),
         };
         if let Some(address) = options.listen {
             engine.listen(address).await?;
@@ -183,7 +189,7 @@ impl Embedded {
             &self.supervisor,
             &self.server,
             clients,
-            &self.clock,
+            (&self.clock, &self.extensions),
             NodeConfig {
                 client: clients.node.clone(),
                 runtimed_client: clients.runtimed.clone(),
@@ -355,7 +361,7 @@ pub(crate) fn start_components(
     supervisor: &Supervisor,
     server: &ApiServer,
     clients: &Clients,
-    clock: &Clock,
+    (clock, extensions): (&Clock, &Extensions),
     node: NodeConfig,
 ) {
     let garbage = server.clone();
@@ -373,15 +379,21 @@ pub(crate) fn start_components(
         })
     });
     let (client, time) = (clients.controllers.clone(), clock.clone());
+    let accepted = extensions.clone();
     supervisor.start("workflow", move || {
         let (client, time) = (client.clone(), time.clone());
-        let config = kruntimes_k8s::workflow::Config::default();
+        let mut config = kruntimes_k8s::workflow::Config::default();
+        config.policy.extensions.clone_from(&accepted);
         Box::pin(kruntimes_k8s::workflow::run(client, config, time))
     });
     let (client, time) = (clients.controllers.clone(), clock.clone());
+    let accepted = extensions.clone();
     supervisor.start("definitions", move || {
         let (client, time) = (client.clone(), time.clone());
-        let config = kruntimes_k8s::definitions::Config::default();
+        let config = kruntimes_k8s::definitions::Config {
+            extensions: accepted.clone(),
+            ..kruntimes_k8s::definitions::Config::default()
+        };
         Box::pin(kruntimes_k8s::definitions::run(client, config, time))
     });
     let (client, time) = (clients.controllers.clone(), clock.clone());

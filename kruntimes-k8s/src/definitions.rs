@@ -8,6 +8,7 @@ use kruntimes_core::api::DefinitionStatus;
 use kruntimes_core::condition::{self, ConditionStatus, Fact};
 use kruntimes_core::crd::{Action, Workflow};
 use kruntimes_core::keys::CONDITION_READY;
+use kruntimes_workflow::extend::Extensions;
 use kruntimes_workflow::lint::{self, Finding};
 use kruntimes_workflow::plan::message::{REASON_ACCEPTED, fit};
 use kube::api::{Api, Patch, PatchParams};
@@ -29,6 +30,8 @@ pub struct Config {
     pub namespace: Option<String>,
     /// Reconciles at once, per kind.
     pub workers: usize,
+    /// What the WorkflowRun controller accepts beyond the built-in API.
+    pub extensions: Extensions,
 }
 
 impl Default for Config {
@@ -36,6 +39,7 @@ impl Default for Config {
         Self {
             namespace: None,
             workers: 2,
+            extensions: Extensions::none(),
         }
     }
 }
@@ -49,13 +53,13 @@ pub async fn run(client: Client, config: Config, clock: Clock) {
 
 /// A kind with nothing but conditions in its status.
 trait Definition: Cached + serde::Serialize {
-    fn findings(&self) -> Vec<Finding>;
+    fn findings(&self, extensions: &Extensions) -> Vec<Finding>;
     fn status(&self) -> DefinitionStatus;
 }
 
 impl Definition for Workflow {
-    fn findings(&self) -> Vec<Finding> {
-        lint::workflow(&self.spec)
+    fn findings(&self, extensions: &Extensions) -> Vec<Finding> {
+        lint::workflow_with(&self.spec, extensions)
     }
 
     fn status(&self) -> DefinitionStatus {
@@ -64,8 +68,8 @@ impl Definition for Workflow {
 }
 
 impl Definition for Action {
-    fn findings(&self) -> Vec<Finding> {
-        lint::action(&self.spec)
+    fn findings(&self, extensions: &Extensions) -> Vec<Finding> {
+        lint::action_with(&self.spec, extensions)
     }
 
     fn status(&self) -> DefinitionStatus {
@@ -92,7 +96,7 @@ async fn serve<K: Definition>(client: Client, config: &Config, clock: &Clock) {
         std::future::ready(())
     });
     let work = queue::work(&queue, config.workers, |key| {
-        report(&client, &cache, clock, key)
+        report(&client, &cache, (clock, &config.extensions), key)
     });
     futures::join!(feed, work);
 }
@@ -100,7 +104,7 @@ async fn serve<K: Definition>(client: Client, config: &Config, clock: &Clock) {
 async fn report<K: Definition>(
     client: &Client,
     cache: &Cache<K>,
-    clock: &Clock,
+    (clock, extensions): (&Clock, &Extensions),
     key: ObjectKey,
 ) -> Outcome {
     let Some(object) = cache.get(&key) else {
@@ -111,7 +115,8 @@ async fn report<K: Definition>(
     }
     let old = object.status();
     let mut new = old.clone();
-    let broken = lint::first_error(&object.findings()).map(|finding| fit(&finding.message));
+    let broken =
+        lint::first_error(&object.findings(extensions)).map(|finding| fit(&finding.message));
     let (holds, reason, text) = match &broken {
         Some(text) => (
             ConditionStatus::False,

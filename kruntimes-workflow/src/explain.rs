@@ -119,9 +119,11 @@ fn step_changes(
 ) {
     let ended = |phase| match phase {
         StepPhase::Pending | StepPhase::Running => false,
-        StepPhase::Succeeded | StepPhase::Failed | StepPhase::Timeout | StepPhase::Cancelled => {
-            true
-        }
+        StepPhase::Succeeded
+        | StepPhase::Skipped
+        | StepPhase::Failed
+        | StepPhase::Timeout
+        | StepPhase::Cancelled => true,
     };
     let path = location::path(job, &step.name, None);
     if let (None, Some(run)) = (&was.run_name, &step.run_name) {
@@ -276,7 +278,7 @@ mod tests {
                     outcomes.push(Outcome::Started { key, name });
                 }
             }
-            Action::None | Action::RequestChildCancellation(_) => {}
+            Action::None | Action::RequestChildCancellation(_) | Action::CancelItself { .. } => {}
         }
         state.status = merge(step.desired, &outcomes);
     }

@@ -16,6 +16,9 @@
 //! - [`driver`]: a ready-made loop around the turn, for programs without Kubernetes;
 //! - [`explain`]: what happened, and why the rest waits;
 //! - [`export`]: a definition as picture, text or list of steps;
+//! - [`extend`]: what an engine may accept beyond that, off by default: [`condition`], [`expansion`],
+//!   [`concurrency`], [`rerun`], and what embedders plug in;
+//! - [`hooks`]: transitions handed to whoever wants them;
 //! - [`lint`]: everything that can be said about a definition before it runs.
 //!
 //! # Features
@@ -26,17 +29,23 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod bind;
+pub mod concurrency;
+pub mod condition;
 #[cfg(feature = "yaml")]
 pub mod convert;
 pub mod definitions;
 pub mod driver;
+pub mod expansion;
 pub mod explain;
 pub mod export;
 pub mod expr;
+pub mod extend;
 pub mod graph;
+pub mod hooks;
 pub mod lint;
 pub mod location;
 pub mod plan;
+pub mod rerun;
 pub mod snapshot;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 use kruntimes_core::api::{ActionSpec, Input, Job, WorkflowRunSpec, WorkflowSpec};
 use kruntimes_core::message::quoted;
 
+use crate::expansion::{Expanded, Legs, expand};
+use crate::extend::{Extensions, refuse, refuse_spec, refuse_strategy};
 use crate::graph::{self, Invalid};
 use crate::location::Location;
 use texts::{Inputs, Texts};
@@ -67,16 +69,22 @@ pub fn first_error(findings: &[Finding]) -> Option<&Finding> {
 ///
 /// A broken shape or graph is the only finding: texts are judged on sound jobs.
 pub fn workflow(spec: &WorkflowSpec) -> Vec<Finding> {
-    let sound = graph::inputs(&spec.inputs)
+    workflow_with(spec, &Extensions::none())
+}
+
+/// Does what [`workflow`] does, for an engine that accepts extensions.
+pub fn workflow_with(spec: &WorkflowSpec, extensions: &Extensions) -> Vec<Finding> {
+    let sound = graph::inputs_with(&spec.inputs, extensions)
         .and_then(|()| graph::outputs(&spec.outputs))
-        .and_then(|()| graph::validate(&spec.jobs))
-        .and_then(|()| graph::artifact_edges(&spec.jobs));
-    if let Err(invalid) = sound {
-        return vec![invalid.into()];
-    }
-    let mut texts = Texts::new(Inputs::Declared(&spec.inputs));
-    texts.jobs(&spec.jobs);
-    texts.contract(&spec.outputs, &spec.jobs);
+        .and_then(|()| refuse_strategy(spec.strategy.as_deref(), extensions))
+        .and_then(|()| concrete(&spec.jobs, extensions));
+    let expanded = match sound {
+        Ok(expanded) => expanded,
+        Err(invalid) => return vec![invalid.into()],
+    };
+    let mut texts = Texts::new(Inputs::Declared(&spec.inputs), extensions, &expanded.legs);
+    texts.jobs(&expanded.jobs);
+    texts.contract(&spec.outputs, &expanded.jobs);
     let mut findings = texts.findings;
     findings.extend(ambiguous_inputs(&spec.inputs));
     findings.extend(idle_outputs(&spec.jobs));
@@ -85,12 +93,18 @@ pub fn workflow(spec: &WorkflowSpec) -> Vec<Finding> {
 
 /// Checks a WorkflowRun as written by hand: it has no inputs (W-33).
 pub fn workflow_run(spec: &WorkflowRunSpec) -> Vec<Finding> {
-    let sound = graph::validate(&spec.jobs).and_then(|()| graph::artifact_edges(&spec.jobs));
-    if let Err(invalid) = sound {
-        return vec![invalid.into()];
-    }
-    let mut texts = Texts::new(Inputs::None);
-    texts.jobs(&spec.jobs);
+    workflow_run_with(spec, &Extensions::none())
+}
+
+/// Does what [`workflow_run`] does, for an engine that accepts extensions.
+pub fn workflow_run_with(spec: &WorkflowRunSpec, extensions: &Extensions) -> Vec<Finding> {
+    let sound = refuse_spec(spec, extensions).and_then(|()| concrete(&spec.jobs, extensions));
+    let expanded = match sound {
+        Ok(expanded) => expanded,
+        Err(invalid) => return vec![invalid.into()],
+    };
+    let mut texts = Texts::new(Inputs::None, extensions, &expanded.legs);
+    texts.jobs(&expanded.jobs);
     let mut findings = texts.findings;
     findings.extend(idle_outputs(&spec.jobs));
     findings
@@ -98,14 +112,29 @@ pub fn workflow_run(spec: &WorkflowRunSpec) -> Vec<Finding> {
 
 /// Checks an Action. Which jobs its caller depends on is not known here.
 pub fn action(spec: &ActionSpec) -> Vec<Finding> {
-    if let Err(invalid) = graph::action(spec) {
+    action_with(spec, &Extensions::none())
+}
+
+/// Does what [`action`] does, for an engine that accepts extensions.
+pub fn action_with(spec: &ActionSpec, extensions: &Extensions) -> Vec<Finding> {
+    if let Err(invalid) = graph::action_with(spec, extensions) {
         return vec![invalid.into()];
     }
-    let mut texts = Texts::new(Inputs::Declared(&spec.inputs));
+    let legs = Legs::new();
+    let mut texts = Texts::new(Inputs::Declared(&spec.inputs), extensions, &legs);
     texts.action(spec);
     let mut findings = texts.findings;
     findings.extend(ambiguous_inputs(&spec.inputs));
     findings
+}
+
+/// Returns the jobs as they run, once they are sound.
+fn concrete(jobs: &BTreeMap<String, Job>, extensions: &Extensions) -> Result<Expanded, Invalid> {
+    refuse(jobs, extensions)?;
+    let expanded = expand(jobs)?;
+    graph::validate_with(&expanded.jobs, extensions)?;
+    graph::artifact_edges(&expanded.jobs)?;
+    Ok(expanded)
 }
 
 /// Reports inputs that are required and have a default (W-12).

@@ -9,6 +9,7 @@ use kruntimes_core::api::{ActionSpec, Job, Output};
 use kruntimes_core::limits::SNAPSHOT_MAX_BYTES;
 use serde::{Deserialize, Serialize};
 
+use crate::expansion::Legs;
 use crate::graph::{Invalid, Problem};
 use crate::location::Location;
 
@@ -19,6 +20,9 @@ pub struct Snapshot {
     /// Frozen Actions by call site, see [`call_site`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub actions: BTreeMap<String, FrozenAction>,
+    /// Concrete jobs by the job of the spec they were made of, in leg order (W-200).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub legs: Legs,
     /// Frozen output contract; empty when there is none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub outputs: BTreeMap<String, Output>,
@@ -146,6 +150,7 @@ mod tests {
         };
         Snapshot {
             actions: [(call_site("a", "s"), FrozenAction::default())].into(),
+            legs: Legs::new(),
             outputs: [("o".to_owned(), Output { value: "v".into() })].into(),
             spec: FrozenSpec {
                 jobs: [("b".to_owned(), job(&["a"])), ("a".to_owned(), job(&[]))].into(),

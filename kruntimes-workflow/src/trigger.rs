@@ -17,8 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use kruntimes_core::api::{API_VERSION, WorkflowRunSpec};
 use serde_json::{Value, json};
 
-use crate::bind::{MaterializeError, render_workflow};
+use crate::bind::{MaterializeError, render_workflow_with};
 use crate::definitions::{Definitions, Lookup};
+use crate::extend::Extensions;
 use crate::graph::{CallError, calls};
 
 /// How the WorkflowRun is called (W-147).
@@ -106,6 +107,21 @@ pub fn trigger(
     inputs: &BTreeMap<String, String>,
     naming: &Naming,
 ) -> Result<Triggered, TriggerError> {
+    trigger_with(workflow, definitions, inputs, naming, &Extensions::none())
+}
+
+/// Does what [`trigger`] does, for an engine that knows further types of inputs (W-206).
+///
+/// # Errors
+///
+/// Those of [`trigger`].
+pub fn trigger_with(
+    workflow: &str,
+    definitions: &Definitions,
+    inputs: &BTreeMap<String, String>,
+    naming: &Naming,
+    extensions: &Extensions,
+) -> Result<Triggered, TriggerError> {
     if definitions.workflow(workflow) == Lookup::Absent {
         return Err(TriggerError::NotFound(workflow.to_owned()));
     }
@@ -120,7 +136,8 @@ pub fn trigger(
     let Lookup::Found(spec) = definitions.workflow(workflow) else {
         return Err(TriggerError::NotFound(workflow.to_owned()));
     };
-    let rendered = render_workflow(spec, inputs).map_err(|cause| TriggerError::Materialize {
+    let rendered = render_workflow_with(spec, inputs, &extensions.input_types);
+    let rendered = rendered.map_err(|cause| TriggerError::Materialize {
         workflow: workflow.to_owned(),
         cause,
     })?;
@@ -155,6 +172,7 @@ mod tests {
             inputs: [("tag".to_owned(), input)].into(),
             outputs: [("image".to_owned(), output)].into(),
             jobs: jobs([("a", a_job().step("s", "tag ${{ inputs.tag }}"))]),
+            ..WorkflowSpec::default()
         }
     }
 

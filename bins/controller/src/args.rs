@@ -8,6 +8,7 @@ use clap::Parser;
 use kruntimes_core::duration::Duration;
 use kruntimes_k8s::clock::Clock;
 use kruntimes_k8s::serve::{Address, Addresses};
+use kruntimes_k8s::workflow::{Extensions, Policy};
 use kruntimes_k8s::{definitions, lease, pool, runtime, workflow};
 use tracing_subscriber::EnvFilter;
 
@@ -28,6 +29,8 @@ Examples:
   controller --namespace ci                   serve one namespace
   controller --workflow-workers 16            run more WorkflowRuns at once
   controller --stale-threshold 60s            be patient with Pods that are silent
+  controller --workflow-extensions conditions,matrix
+                                              accept more than the built-in workflows
   controller --leader-elect                   one of several replicas
   controller --metrics-bind-address 0         no metrics
   controller --health-probe-bind-address 127.0.0.1:9083
@@ -54,6 +57,16 @@ pub(crate) struct Args {
     /// WorkflowRuns reconciled at once
     #[arg(long, default_value_t = 8, value_name = "COUNT", value_parser = workers)]
     workflow_workers: usize,
+
+    /// What workflows may use beyond the built-in API, such as conditions,matrix; `all` for everything
+    #[arg(
+        long,
+        env = "KRUNTIMES_WORKFLOW_EXTENSIONS",
+        default_value = "",
+        hide_default_value = true,
+        value_name = "LIST"
+    )]
+    workflow_extensions: Extensions,
 
     /// Image of the sidecar where a Runtime names none
     #[arg(long, value_name = "IMAGE")]
@@ -136,6 +149,8 @@ impl Args {
 
     pub(crate) fn into_config(self) -> Configs {
         let defaults = runtime::Defaults::default();
+        let mut policy = Policy::default();
+        policy.extensions.clone_from(&self.workflow_extensions);
         Configs {
             runtime: runtime::Config {
                 namespace: self.namespace.clone(),
@@ -150,12 +165,13 @@ impl Args {
             },
             definitions: definitions::Config {
                 namespace: self.namespace.clone(),
+                extensions: self.workflow_extensions.clone(),
                 ..definitions::Config::default()
             },
             workflow: workflow::Config {
                 namespace: self.namespace.clone(),
                 workers: self.workflow_workers,
-                ..workflow::Config::default()
+                policy,
             },
             pool: pool::Config {
                 namespace: self.namespace,
@@ -239,6 +255,7 @@ mod tests {
         ] {
             assert_eq!(namespace.as_deref(), Some("ci"));
         }
+        assert!(configs.workflow.policy.extensions.is_empty());
         assert_eq!((configs.runtime.workers, configs.workflow.workers), (2, 3));
         let defaults = &configs.runtime.defaults;
         assert_eq!(defaults.daemon_image, "daemon:1");
@@ -246,6 +263,15 @@ mod tests {
         assert_eq!(defaults.gateway_namespace.as_deref(), Some("edge"));
         assert_eq!(configs.pool.workers, 5);
         assert_eq!(configs.pool.stale_threshold, Duration::from_secs(60));
+    }
+
+    #[test]
+    fn w_6_extensions_are_off_unless_named() {
+        let line = "controller --workflow-extensions conditions,matrix";
+        let configs = Args::parse_from(line.split(' ')).into_config();
+        let told = "conditions,matrix";
+        assert_eq!(configs.workflow.policy.extensions.to_string(), told);
+        assert_eq!(configs.definitions.extensions.to_string(), told);
     }
 
     #[tokio::test]
@@ -276,6 +302,7 @@ mod tests {
             "controller --workflow-workers 0",
             "controller --stale-threshold soon",
             "controller --unknown",
+            "controller --workflow-extensions conditions,loops",
         ] {
             assert!(Args::try_parse_from(line.split(' ')).is_err(), "{line}");
         }

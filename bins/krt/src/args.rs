@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args as Group, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use kruntimes_embedded::manifest::parse_input;
+use kruntimes_workflow::extend::Extensions;
 
 use crate::client::Connect;
 use crate::paint::When;
@@ -153,6 +154,14 @@ struct RunOptions {
     /// Steps that may run at once in the provided Runtime; the number of processors unless given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     slots: Option<u32>,
+    /// What workflows may use beyond the built-in API, such as conditions,matrix; `all` for everything
+    #[arg(
+        long,
+        value_name = "LIST",
+        default_value = "",
+        hide_default_value = true
+    )]
+    workflow_extensions: Extensions,
 }
 
 /// How the result is printed.
@@ -212,6 +221,8 @@ pub(crate) struct LocalRun {
     pub(crate) keep: bool,
     /// Steps at once.
     pub(crate) slots: Option<u32>,
+    /// What workflows may use beyond the built-in API.
+    pub(crate) extensions: Extensions,
     /// When to use colour.
     pub(crate) color: When,
     /// Whether to use ASCII only.
@@ -271,6 +282,7 @@ impl Local {
             format: options.output,
             keep: options.keep,
             slots: options.slots,
+            extensions: options.workflow_extensions,
             color,
             ascii,
         })

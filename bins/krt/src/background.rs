@@ -61,6 +61,9 @@ fn spawn(request: &Up, place: &Place, log: &Path) -> io::Result<Child> {
     if let Some(slots) = request.slots {
         command.args(["--slots", &slots.to_string()]);
     }
+    if !request.extensions.is_empty() {
+        command.args(["--workflow-extensions", &request.extensions.to_string()]);
+    }
     command
         .current_dir(&place.dir)
         .stdin(Stdio::null())

@@ -84,10 +84,12 @@ fn prepare(request: &LocalRun, screen: &mut Screen) -> Result<Submission, Exit> 
     if has_errors(&findings) {
         return Err(Exit::Refused);
     }
-    manifest.submission(&request.inputs).map_err(|findings| {
-        refuse(screen, &findings);
-        Exit::Refused
-    })
+    manifest
+        .submission_with(&request.inputs, &request.extensions)
+        .map_err(|findings| {
+            refuse(screen, &findings);
+            Exit::Refused
+        })
 }
 
 fn known(manifest: &Manifest, request: &LocalRun) -> Known {
@@ -97,6 +99,7 @@ fn known(manifest: &Manifest, request: &LocalRun) -> Known {
         runtimes: Some(provided.chain(brought).collect()),
         local: true,
         inputs: Some(request.inputs.clone()),
+        extensions: request.extensions.clone(),
     }
 }
 
@@ -118,6 +121,7 @@ async fn execute(
         runtime_dir: request.runtime_dir.clone(),
         keep: request.keep,
         slots: request.slots,
+        extensions: request.extensions.clone(),
         ..Options::default()
     };
     let engine = Embedded::start(options).await.map_err(|error| {

@@ -36,6 +36,7 @@ pub(crate) async fn run(request: Up) -> End {
         data_dir: Some(place.dir.clone()),
         listen: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, request.port))),
         slots: request.slots,
+        extensions: request.extensions.clone(),
         ..Options::default()
     };
     let started = tokio::select! {

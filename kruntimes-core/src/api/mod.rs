@@ -12,6 +12,7 @@
 
 mod action;
 mod artifact;
+mod extension;
 mod run;
 mod run_status;
 mod runtime;
@@ -21,6 +22,7 @@ mod workspace;
 
 pub use action::*;
 pub use artifact::*;
+pub use extension::*;
 pub use run::*;
 pub use run_status::*;
 pub use runtime::*;

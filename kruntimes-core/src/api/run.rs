@@ -192,7 +192,7 @@ pub struct EnvVar {
 }
 
 /// How failures are repeated.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(
     feature = "crd",
     derive(schemars::JsonSchema),

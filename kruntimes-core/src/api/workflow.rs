@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Condition, is_default};
+use super::extension::{Matrix, Strategy};
+use super::{Condition, RetryPolicy, is_default};
+use crate::duration::Duration;
 
 /// A reusable definition. It never executes by itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +39,9 @@ pub struct WorkflowSpec {
     pub outputs: BTreeMap<String, Output>,
     /// Jobs by name.
     pub jobs: BTreeMap<String, Job>,
+    /// Rules for the whole execution. Extension; refused unless the controller allows its members.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<Box<Strategy>>,
 }
 
 /// One parameter of a Workflow or an Action.
@@ -59,14 +64,55 @@ pub struct Input {
     pub default: Option<String>,
 }
 
-/// Type of an input value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
+/// Type of an input value, whose bound value is text whatever the type.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
 pub enum InputType {
     /// Text.
     #[default]
     String,
+    /// A type that an embedder of the engine defines; the API accepts none.
+    Named(String),
+}
+
+impl InputType {
+    /// Returns the word a definition uses.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::String => "string",
+            Self::Named(name) => name,
+        }
+    }
+}
+
+impl From<String> for InputType {
+    fn from(name: String) -> Self {
+        match name.as_str() {
+            "string" => Self::String,
+            _ => Self::Named(name),
+        }
+    }
+}
+
+impl From<InputType> for String {
+    fn from(input_type: InputType) -> Self {
+        input_type.as_str().to_owned()
+    }
+}
+
+#[cfg(feature = "crd")]
+impl schemars::JsonSchema for InputType {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "InputType".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "enum": ["string"] })
+    }
 }
 
 /// One declared output.
@@ -109,6 +155,21 @@ pub struct Job {
     /// Expressions evaluated after the steps.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub outputs: BTreeMap<String, String>,
+    /// Condition to start. Extension `conditions`.
+    #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
+    /// Counts as a success for other jobs when it fails. Extension `continue-on-error`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub continue_on_error: bool,
+    /// Longest time from its start to its end. Extension `timeouts`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Duration>,
+    /// Makes one job per combination of values. Extension `matrix`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matrix: Option<Box<Matrix>>,
+    /// Decision to wait for before it starts. Extension `gates`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<String>,
 }
 
 /// One step: a script (`run`) or an Action call (`uses`).
@@ -140,6 +201,21 @@ pub struct Step {
     /// Artifacts of other jobs to stage.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<StepArtifact>,
+    /// Condition to start. Extension `conditions`.
+    #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
+    /// Counts as a success for the job when it fails. Extension `continue-on-error`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub continue_on_error: bool,
+    /// Timeout of its child Run. Extension `timeouts`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Duration>,
+    /// Retry policy of its child Run. Extension `step-retry`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Box<RetryPolicy>>,
+    /// Decision to wait for before it starts. Extension `gates`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<String>,
 }
 
 /// One artifact of another job to stage.

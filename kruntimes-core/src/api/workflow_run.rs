@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::extension::{Decision, Reused, Strategy};
 use super::{ArtifactRef, Condition, Job, is_default};
+use crate::time::Time;
 
 /// One execution of inline jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +36,18 @@ pub struct WorkflowRunSpec {
     /// Stops creating children and cancels active ones; never goes back to false.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cancel_requested: bool,
+    /// Rules for the whole execution. Immutable. Extension; refused unless the controller allows its members.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<Box<Strategy>>,
+    /// Starts nothing while true; what runs goes on. Extension `gates`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub suspend: bool,
+    /// Decisions by name of the gate they open or close for good. Extension `gates`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub decisions: BTreeMap<String, Decision>,
+    /// Results of an earlier execution by job, which count as this one's. Immutable. Extension `rerun`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reuse: BTreeMap<String, Reused>,
 }
 
 /// Execution state of a WorkflowRun.
@@ -63,6 +77,9 @@ pub struct WorkflowRunStatus {
     /// Result of the frozen Workflow outputs; only when `Succeeded`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub outputs: BTreeMap<String, String>,
+    /// When the WorkflowRun has to be over. Extension `timeouts`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Time>,
 }
 
 /// Where a WorkflowRun is in its life.
@@ -144,6 +161,19 @@ pub struct JobStatus {
     /// State of the steps in definition order; empty on call jobs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepStatus>,
+    /// What other jobs go by where it differs from the phase. Extension `continue-on-error`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conclusion: Option<JobPhase>,
+    /// When the job has to be over. Extension `timeouts`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Time>,
+}
+
+impl JobStatus {
+    /// Returns what other jobs and the whole execution go by.
+    pub fn conclusion(&self) -> JobPhase {
+        self.conclusion.unwrap_or(self.phase)
+    }
 }
 
 /// Where a job is in its life.
@@ -218,6 +248,19 @@ pub struct StepStatus {
     /// State of the Action's steps; Action-call steps only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub action_steps: Vec<ActionStepStatus>,
+    /// What later steps go by where it differs from the phase. Extension `continue-on-error`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conclusion: Option<StepPhase>,
+    /// Why the step was skipped. Extension `conditions`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl StepStatus {
+    /// Returns what later steps and the job go by.
+    pub fn conclusion(&self) -> StepPhase {
+        self.conclusion.unwrap_or(self.phase)
+    }
 }
 
 /// State of one step of a called Action.
@@ -261,6 +304,8 @@ pub enum StepPhase {
     Timeout,
     /// Its child Run was cancelled.
     Cancelled,
+    /// Its condition did not hold; it has no child Run. Extension `conditions`.
+    Skipped,
 }
 
 impl StepPhase {
@@ -268,7 +313,15 @@ impl StepPhase {
     pub fn is_unsuccessful(self) -> bool {
         match self {
             Self::Failed | Self::Timeout | Self::Cancelled => true,
-            Self::Pending | Self::Running | Self::Succeeded => false,
+            Self::Pending | Self::Running | Self::Succeeded | Self::Skipped => false,
+        }
+    }
+
+    /// Tells whether the step is over and lets later ones start.
+    pub fn is_done(self) -> bool {
+        match self {
+            Self::Succeeded | Self::Skipped => true,
+            Self::Pending | Self::Running | Self::Failed | Self::Timeout | Self::Cancelled => false,
         }
     }
 
@@ -278,6 +331,7 @@ impl StepPhase {
             Self::Pending => "Pending",
             Self::Running => "Running",
             Self::Succeeded => "Succeeded",
+            Self::Skipped => "Skipped",
             Self::Failed => "Failed",
             Self::Timeout => "Timeout",
             Self::Cancelled => "Cancelled",

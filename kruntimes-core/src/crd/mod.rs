@@ -5,6 +5,7 @@
 //! schemas, one function per type, so the data types stay readable without them.
 
 pub(crate) mod artifact;
+pub(crate) mod extension;
 mod rule;
 pub(crate) mod run;
 pub(crate) mod runtime;

@@ -3,7 +3,7 @@
 use schemars::Schema;
 use serde_json::json;
 
-use super::rule::Rule;
+use super::rule::{Rule, positive_duration};
 use super::schema::{Object, conditions, dns253, filled, label63, list, map, object, text};
 
 pub(crate) fn spec(schema: &mut Schema) {
@@ -51,6 +51,9 @@ pub(crate) fn job(schema: &mut Schema) {
         .field("uses", &dns253())
         .field("with", &map(256))
         .field("outputs", &map(64))
+        .field("if", &filled(4096))
+        .field("gate", &label63())
+        .field_rule("timeout", positive_duration("timeout"))
         // W1
         .rule(Rule::new(
             "has(self.steps) != has(self.uses)",
@@ -76,6 +79,9 @@ pub(crate) fn step(schema: &mut Schema) {
         .field("uses", &dns253())
         .field("with", &map(256))
         .field("artifacts", &list(32, &json!({})))
+        .field("if", &filled(4096))
+        .field("gate", &label63())
+        .field_rule("timeout", positive_duration("timeout"))
         // W3
         .rule(Rule::new(
             "has(self.run) != has(self.uses)",

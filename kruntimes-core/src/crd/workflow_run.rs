@@ -3,7 +3,7 @@
 use schemars::Schema;
 use serde_json::json;
 
-use super::rule::{Rule, cancel_is_final};
+use super::rule::{Rule, cancel_is_final, same};
 use super::schema::{conditions, label63, list, map, object, text};
 
 pub(crate) fn spec(schema: &mut Schema) {
@@ -11,6 +11,20 @@ pub(crate) fn spec(schema: &mut Schema) {
     super::workflow::jobs(spec);
     spec.field("cancelRequested", &json!({ "default": false }))
         .rule(Rule::immutable("jobs", "self.jobs == oldSelf.jobs"))
+        .field("suspend", &json!({ "default": false }))
+        .field("decisions", &map(64))
+        .field("reuse", &map(64))
+        .rule(Rule::immutable("strategy", same("strategy")))
+        .rule(Rule::immutable("reuse", same("reuse")))
+        // A decision is final.
+        .rule(
+            Rule::new(
+                "!has(oldSelf.decisions) || (has(self.decisions) && oldSelf.decisions.all(g, g in self.decisions && self.decisions[g] == oldSelf.decisions[g]))",
+                "a decision may not be changed or withdrawn",
+            )
+            .forbidden()
+            .at(".decisions"),
+        )
         .rule(cancel_is_final());
 }
 
@@ -42,7 +56,8 @@ pub(crate) fn step_status(schema: &mut Schema) {
         .require(&["phase"])
         .field("name", &label63())
         .field("outputs", &map(64))
-        .field("actionSteps", &list(128, &json!({})));
+        .field("actionSteps", &list(128, &json!({})))
+        .field("reason", &text(4096));
 }
 
 pub(crate) fn action_step_status(schema: &mut Schema) {

@@ -18,7 +18,7 @@ pub(super) fn check(manifest: &Manifest, known: &Known) -> Vec<Finding> {
     for document in &manifest.documents {
         let broken = rules::check(source, document, &manifest.findings);
         let judged: Vec<Finding> = manifest.findings.iter().chain(&broken).cloned().collect();
-        findings.extend(jobs::check(source, document, &judged));
+        findings.extend(jobs::check((source, document), &judged, &known.extensions));
         findings.extend(broken);
     }
     findings.extend(duplicates(source, &manifest.documents));

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use kruntimes_core::api::{ActionSpec, Input, Job, Output, Step, WorkflowRunSpec, WorkflowSpec};
 use kruntimes_core::nearest::meant;
+use kruntimes_workflow::expansion::expand;
+use kruntimes_workflow::extend::{Extensions, refuse};
 use kruntimes_workflow::graph::{self, Invalid, Problem};
 use kruntimes_workflow::lint;
 use kruntimes_workflow::location::Location;
@@ -17,15 +19,19 @@ use super::document::Document;
 use super::expressions::Judge;
 
 /// Judges the jobs of one object; `judged` holds what is already reported.
-pub(super) fn check(source: &Source, document: &Document, judged: &[Finding]) -> Vec<Finding> {
+pub(super) fn check(
+    (source, document): (&Source, &Document),
+    judged: &[Finding],
+    extensions: &Extensions,
+) -> Vec<Finding> {
     match document.kind() {
-        "Workflow" | "WorkflowRun" => Graph::new(source, document, judged).check(),
-        "Action" => action(source, document),
+        "Workflow" | "WorkflowRun" => Graph::new((source, document), judged, extensions).check(),
+        "Action" => action(source, document, extensions),
         _ => Vec::new(),
     }
 }
 
-fn action(source: &Source, document: &Document) -> Vec<Finding> {
+fn action(source: &Source, document: &Document, extensions: &Extensions) -> Vec<Finding> {
     let Ok(spec) = serde_json::from_value::<ActionSpec>(document.value["spec"].clone()) else {
         return Vec::new();
     };
@@ -35,12 +41,14 @@ fn action(source: &Source, document: &Document) -> Vec<Finding> {
         jobs: &BTreeMap::new(),
         inputs: Some(&spec.inputs),
     };
-    let found = lint::action(&spec);
+    let found = lint::action_with(&spec, extensions);
     found.iter().map(|finding| judge.finding(finding)).collect()
 }
 
-fn first_problem(jobs: &BTreeMap<String, Job>) -> Result<(), Invalid> {
-    graph::validate(jobs)?;
+fn first_problem(jobs: &BTreeMap<String, Job>, extensions: &Extensions) -> Result<(), Invalid> {
+    refuse(jobs, extensions)?;
+    let jobs = &expand(jobs)?.jobs;
+    graph::validate_with(jobs, extensions)?;
     graph::artifact_edges(jobs)
 }
 
@@ -49,11 +57,16 @@ struct Graph<'a> {
     source: &'a Source,
     document: &'a Document,
     jobs: BTreeMap<String, Job>,
+    extensions: &'a Extensions,
     findings: Vec<Finding>,
 }
 
 impl<'a> Graph<'a> {
-    fn new(source: &'a Source, document: &'a Document, judged: &[Finding]) -> Self {
+    fn new(
+        (source, document): (&'a Source, &'a Document),
+        judged: &[Finding],
+        extensions: &'a Extensions,
+    ) -> Self {
         let mut jobs = BTreeMap::new();
         let written = document.value["spec"]["jobs"].as_object();
         for (name, body) in written.into_iter().flatten() {
@@ -69,6 +82,7 @@ impl<'a> Graph<'a> {
             source,
             document,
             jobs,
+            extensions,
             findings: Vec::new(),
         }
     }
@@ -127,7 +141,7 @@ impl<'a> Graph<'a> {
 
     /// Reports one problem after the other, replacing the job that has it.
     fn problems(&mut self) {
-        while let Err(invalid) = first_problem(&self.jobs) {
+        while let Err(invalid) = first_problem(&self.jobs, self.extensions) {
             let code = code(&invalid.problem);
             let path = path(self.document, &invalid.location);
             let place = self.document.place(&path);
@@ -164,11 +178,9 @@ impl<'a> Graph<'a> {
         let spec = &self.document.value["spec"];
         let jobs = self.jobs.clone();
         if self.document.kind() == "WorkflowRun" {
-            let spec = WorkflowRunSpec {
-                jobs,
-                cancel_requested: false,
-            };
-            return (lint::workflow_run(&spec), None);
+            let written: WorkflowRunSpec = serde_json::from_value(spec.clone()).unwrap_or_default();
+            let spec = WorkflowRunSpec { jobs, ..written };
+            return (lint::workflow_run_with(&spec, self.extensions), None);
         }
         let inputs: BTreeMap<String, Input> = members(&spec["inputs"]);
         let outputs: BTreeMap<String, Output> = members(&spec["outputs"]);
@@ -176,8 +188,12 @@ impl<'a> Graph<'a> {
             inputs,
             outputs,
             jobs,
+            strategy: serde_json::from_value(spec["strategy"].clone()).unwrap_or_default(),
         };
-        (lint::workflow(&spec), Some(spec.inputs))
+        (
+            lint::workflow_with(&spec, self.extensions),
+            Some(spec.inputs),
+        )
     }
 }
 

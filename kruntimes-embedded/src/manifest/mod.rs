@@ -27,6 +27,7 @@ use std::collections::BTreeMap;
 use document::Document;
 pub use inputs::{InputSyntax, parse_input};
 use kruntimes_core::api::Job;
+use kruntimes_workflow::extend::Extensions;
 pub use kruntimes_workflow::yaml::{Finding, Severity, has_errors};
 use kruntimes_workflow::yaml::{Source, compose};
 pub use references::references;
@@ -48,6 +49,8 @@ pub struct Known {
     pub local: bool,
     /// Values for the inputs of the Workflow that is to be run; absent while nothing is to be run.
     pub inputs: Option<Vec<(String, String)>>,
+    /// What the engine that is going to run them accepts beyond the built-in API.
+    pub extensions: Extensions,
 }
 
 /// Parses a file of one or several documents.
@@ -128,7 +131,20 @@ impl Manifest {
         &self,
         inputs: &[(String, String)],
     ) -> Result<crate::Submission, Vec<Finding>> {
-        submission::submission(self, inputs)
+        self.submission_with(inputs, &Extensions::none())
+    }
+
+    /// Does what [`Manifest::submission`] does, for an engine that accepts extensions.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Manifest::submission`].
+    pub fn submission_with(
+        &self,
+        inputs: &[(String, String)],
+        extensions: &Extensions,
+    ) -> Result<crate::Submission, Vec<Finding>> {
+        submission::submission(self, inputs, extensions)
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use kruntimes_core::api::{API_VERSION, WorkflowSpec};
 use kruntimes_core::names;
 use kruntimes_workflow::bind::render_workflow;
+use kruntimes_workflow::extend::Extensions;
 use kruntimes_workflow::yaml::{Finding, has_errors};
 use serde_json::{Value, json};
 
@@ -19,9 +20,11 @@ const SUFFIX: usize = 8;
 pub(super) fn submission(
     manifest: &Manifest,
     inputs: &[(String, String)],
+    extensions: &Extensions,
 ) -> Result<Submission, Vec<Finding>> {
     let known = Known {
         inputs: Some(inputs.to_vec()),
+        extensions: extensions.clone(),
         ..Known::default()
     };
     let findings = manifest.check(&known);

@@ -159,7 +159,8 @@ impl World {
             logs: Arc::new(LogHub::default()),
             handle: node.clone(),
         };
-        engine::start_components(&supervisor, &server, &clients, &clock, config);
+        let plain = kruntimes_workflow::extend::Extensions::none();
+        engine::start_components(&supervisor, &server, &clients, (&clock, &plain), config);
         Self {
             dice,
             plan,

@@ -84,6 +84,10 @@ impl Shell {
                 let (steps, calls) = join!(join_all(steps), join_all(calls));
                 steps.into_iter().chain(calls).collect()
             }
+            Action::CancelItself { replaced_by } => {
+                self.cancel_itself(key, &replaced_by).await?;
+                Ok(Vec::new())
+            }
             Action::RequestChildCancellation(names) => {
                 let runs = names.runs.iter().map(|name| self.cancel(key, name));
                 let calls = names.workflow_runs.iter();

@@ -9,6 +9,7 @@ use kruntimes_core::api::WorkflowRunStatus;
 use kruntimes_core::crd::{PersistentWorkspace, Run, WorkflowRun};
 use kruntimes_core::keys::LABEL_WORKFLOW_RUN_UID;
 use kruntimes_core::limits::CALL_DEPTH_MAX;
+use kruntimes_core::time::Time;
 use kruntimes_workflow::plan::{Policy, State, Step, calculate, merge};
 use kruntimes_workflow::snapshot::{Snapshot, SnapshotError};
 use kube::api::{Api, Patch, PatchParams};
@@ -24,6 +25,8 @@ use crate::queue::{self, Outcome, WorkQueue};
 
 /// Index of children by the UID on their label.
 pub(super) const BY_OWNER: &str = "owner";
+/// Index of live WorkflowRuns by their concurrency group.
+pub(super) const BY_GROUP: &str = "group";
 
 /// Rounds of reading that one decision may take: children, then one per level of calls.
 const ROUNDS: usize = 2 + CALL_DEPTH_MAX;
@@ -74,6 +77,8 @@ pub(super) enum Written {
     Nothing,
     /// Somebody else was faster (W-63).
     Conflict,
+    /// All is written; a deadline passes then (W-209).
+    Due(Time),
 }
 
 /// The controller's view of the cluster.
@@ -86,6 +91,8 @@ pub(super) struct Shell {
     pub(super) runs: Cache<Run>,
     pub(super) workspaces: Cache<PersistentWorkspace>,
     pub(super) revisions: Cache<ControllerRevision>,
+    /// Held while a member of a concurrency group decides whether to enter.
+    pub(super) entrance: tokio::sync::Mutex<()>,
     /// Decoded snapshots by UID of their WorkflowRun. A snapshot is immutable.
     pub(super) decoded: Mutex<BTreeMap<String, Arc<Snapshot>>>,
 }
@@ -97,10 +104,11 @@ pub async fn run(client: Client, config: Config, clock: Clock) {
         clock,
         policy: config.policy,
         queue: WorkQueue::new(),
-        workflow_runs: Cache::new(&[(BY_OWNER, owner_uid)]),
+        workflow_runs: Cache::new(&[(BY_OWNER, owner_uid), (BY_GROUP, live_group)]),
         runs: Cache::new(&[(BY_OWNER, owner_uid)]),
         workspaces: Cache::new(&[(BY_OWNER, owner_uid)]),
         revisions: Cache::default(),
+        entrance: tokio::sync::Mutex::default(),
         decoded: Mutex::default(),
     };
     let namespace = config.namespace.as_deref();
@@ -148,6 +156,24 @@ fn owner_uid(object: &impl Resource) -> Vec<String> {
     uid.cloned().into_iter().collect()
 }
 
+/// The concurrency group of a WorkflowRun that lives (W-203).
+fn live_group(object: &WorkflowRun) -> Vec<String> {
+    let status = object.status.as_ref();
+    let over = status.is_some_and(|status| status.phase.is_terminal());
+    let live = !over && object.metadata.deletion_timestamp.is_none();
+    group(object)
+        .filter(|_| live)
+        .map(str::to_owned)
+        .into_iter()
+        .collect()
+}
+
+/// The concurrency group of a WorkflowRun.
+pub(super) fn group(object: &WorkflowRun) -> Option<&str> {
+    let strategy = object.spec.strategy.as_ref()?;
+    Some(strategy.concurrency.as_ref()?.group.as_str())
+}
+
 /// Finds the WorkflowRun a changed object belongs to (W-69).
 fn owner_key<K: Cached>(change: &Change<K>) -> Option<ObjectKey> {
     let (Change::Applied { new: object, .. } | Change::Deleted(object)) = change else {
@@ -176,7 +202,11 @@ impl Shell {
             }
             Change::Synced => None,
         };
-        own.into_iter().chain(owner_key(change)).collect()
+        let rivals = self.rivals_of(change);
+        own.into_iter()
+            .chain(owner_key(change))
+            .chain(rivals)
+            .collect()
     }
 
     /// Wakes whom an own request has changed; the watch does not report it once more.
@@ -190,8 +220,22 @@ impl Shell {
         let Some(object) = self.workflow_runs.get(&key) else {
             return Outcome::Done;
         };
-        match self.turn(&key, &object).await {
+        // Who enters a group is decided one after the other, each seeing what the one before has written.
+        let enters =
+            group(&object).is_some() && object.status.as_ref().is_none_or(|s| s.jobs.is_none());
+        let entrance = if enters {
+            Some(self.entrance.lock().await)
+        } else {
+            None
+        };
+        let turn = self.turn(&key, &object).await;
+        drop(entrance);
+        match turn {
             Ok(Written::Changed | Written::Nothing) => Outcome::Done,
+            Ok(Written::Due(at)) => {
+                let left = at.0.duration_since(self.clock.now());
+                Outcome::After(std::time::Duration::try_from(left).unwrap_or_default())
+            }
             // The newer version usually arrives through the watch before the wait is over.
             Ok(Written::Conflict) => Outcome::Retry,
             Err(error) => {
@@ -211,7 +255,11 @@ impl Shell {
         if desired.phase.is_terminal() {
             self.forget(object);
         }
-        self.patch(key, object, &desired).await
+        let written = self.patch(key, object, &desired).await?;
+        Ok(match (step.wake, written) {
+            (Some(at), Written::Changed | Written::Nothing) => Written::Due(at),
+            (_, written) => written,
+        })
     }
 
     /// Decides, with every fact the decision asks for.

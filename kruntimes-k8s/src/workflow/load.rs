@@ -45,6 +45,9 @@ impl Shell {
             absent_calls: BTreeSet::new(),
             definitions: Definitions::default(),
             policy: self.policy.clone(),
+            created: super::group::created(object),
+            rivals: self.rivals(object),
+            decisions: std::collections::BTreeMap::new(),
             uid,
         };
         if !state.deleting && !state.status.phase.is_terminal() {

@@ -10,7 +10,10 @@ mod apply;
 mod call;
 mod child;
 mod controller;
+mod group;
 mod load;
 mod share;
 
 pub use controller::{Config, run};
+pub use kruntimes_workflow::extend::Extensions;
+pub use kruntimes_workflow::plan::Policy;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use kruntimes_core::api::Input;
 use kruntimes_core::message::quoted;
 
+use super::InputTypes;
+
 /// Values that do not fit the declaration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -12,6 +14,14 @@ pub enum BindError {
     /// The caller gave a value that nobody declared.
     #[error("unknown input {}", quoted(.0))]
     Unknown(String),
+    /// A value is not of the declared type (W-206).
+    #[error("input {} {said}", quoted(.name))]
+    Type {
+        /// The input.
+        name: String,
+        /// What the value should be.
+        said: String,
+    },
     /// The caller gave no value for a required input without default.
     #[error("missing required input {}", quoted(.0))]
     Missing(String),
@@ -28,16 +38,40 @@ pub fn bind(
     declared: &BTreeMap<String, Input>,
     given: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, String>, BindError> {
+    bind_with(declared, given, &InputTypes::default())
+}
+
+/// Does what [`bind`] does, with types beyond `string` (W-206).
+///
+/// An optional input that nobody gives stays empty, whatever its type.
+///
+/// # Errors
+///
+/// Those of [`bind`], and the first value, sorted by name, that is not of its type.
+pub fn bind_with(
+    declared: &BTreeMap<String, Input>,
+    given: &BTreeMap<String, String>,
+    types: &InputTypes,
+) -> Result<BTreeMap<String, String>, BindError> {
     if let Some(unknown) = given.keys().find(|name| !declared.contains_key(*name)) {
         return Err(BindError::Unknown(unknown.clone()));
     }
     let bound = declared.iter().map(|(name, input)| {
         let default = input.default.as_deref().unwrap_or_default();
-        match given.get(name) {
-            Some(value) => Ok((name.clone(), value.clone())),
-            None if input.required && default.is_empty() => Err(BindError::Missing(name.clone())),
-            None => Ok((name.clone(), default.to_owned())),
-        }
+        let value = match given.get(name) {
+            Some(value) => value,
+            None if input.required && default.is_empty() => {
+                return Err(BindError::Missing(name.clone()));
+            }
+            None if default.is_empty() => return Ok((name.clone(), String::new())),
+            None => default,
+        };
+        let read = types.read(&input.input_type, value);
+        let value = read.map_err(|said| BindError::Type {
+            name: name.clone(),
+            said,
+        })?;
+        Ok((name.clone(), value))
     });
     bound.collect()
 }
@@ -114,6 +148,49 @@ mod tests {
                 .map(|value| map(&[("x", value)]))
                 .map_err(str::to_owned);
             assert_eq!(result.map_err(|error| error.to_string()), want, "{case}");
+        }
+    }
+
+    #[test]
+    fn w_206_further_types_are_checked_and_stay_text() {
+        let typed = |name: &str| Input {
+            input_type: name.to_owned().into(),
+            ..Input::default()
+        };
+        let declared = |name: &str| [("x".to_owned(), typed(name))].into();
+        let types = InputTypes::usual().with("upper", |value: &str| Ok(value.to_uppercase()));
+        for (name, value, want) in [
+            ("boolean", Some("true"), Ok("true")),
+            (
+                "boolean",
+                Some("yes"),
+                Err("input \"x\" must be true or false"),
+            ),
+            ("number", Some("007"), Ok("7")),
+            (
+                "number",
+                Some("1.5"),
+                Err("input \"x\" must be a whole number"),
+            ),
+            ("number", None, Ok("")),
+            ("upper", Some("a"), Ok("A")),
+            ("string", Some("${{ x"), Ok("${{ x")),
+            (
+                "date",
+                Some("a"),
+                Err("input \"x\" has a type that nobody defined"),
+            ),
+        ] {
+            let given = value.map(|value| ("x".to_owned(), value.to_owned()));
+            let bound = bind_with(&declared(name), &given.into_iter().collect(), &types);
+            let want = want
+                .map(|value| map(&[("x", value)]))
+                .map_err(str::to_owned);
+            assert_eq!(
+                bound.map_err(|error| error.to_string()),
+                want,
+                "{name} {value:?}"
+            );
         }
     }
 }

@@ -6,14 +6,16 @@
 mod contract;
 mod inputs;
 mod render;
+mod types;
 
 use std::collections::BTreeMap;
 
 use kruntimes_core::api::{WorkflowRunSpec, WorkflowSpec};
 
 pub use contract::{ContractError, annotations, from_annotations};
-pub use inputs::{BindError, bind};
-pub use render::{RenderError, RenderProblem, jobs, outputs, text};
+pub use inputs::{BindError, bind, bind_with};
+pub use render::{RenderError, RenderProblem, jobs, outputs, text, text_of};
+pub use types::{InputTypes, ReadInput};
 
 /// A Workflow with its inputs filled in.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,14 +71,28 @@ pub fn render_workflow(
     spec: &WorkflowSpec,
     values: &BTreeMap<String, String>,
 ) -> Result<Rendered, MaterializeError> {
-    let bound = bind(&spec.inputs, values)?;
+    render_workflow_with(spec, values, &InputTypes::default())
+}
+
+/// Does what [`render_workflow`] does, with types of inputs beyond `string` (W-206).
+///
+/// # Errors
+///
+/// Those of [`render_workflow`].
+pub fn render_workflow_with(
+    spec: &WorkflowSpec,
+    values: &BTreeMap<String, String>,
+    types: &InputTypes,
+) -> Result<Rendered, MaterializeError> {
+    let bound = bind_with(&spec.inputs, values, types)?;
     let jobs = jobs(&spec.jobs, &bound)?;
     let outputs = outputs(&spec.outputs, &bound)?;
     let annotations = annotations(&outputs)?;
     Ok(Rendered {
         spec: WorkflowRunSpec {
             jobs,
-            cancel_requested: false,
+            strategy: render::strategy(spec.strategy.as_deref(), &bound)?.map(Box::new),
+            ..WorkflowRunSpec::default()
         },
         annotations,
     })
@@ -118,6 +134,7 @@ mod tests {
                 },
             )]
             .into(),
+            ..WorkflowSpec::default()
         }
     }
 

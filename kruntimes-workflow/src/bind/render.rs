@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use kruntimes_core::api::{Job, Output, Step};
+use kruntimes_core::api::{Job, Matrix, Output, Step, Strategy};
 use kruntimes_core::limits::{ARG_MAX_CHARS, OUTPUT_VALUE_MAX_BYTES, SCRIPT_MAX_CHARS};
 use kruntimes_core::message::quoted;
 
+use crate::condition::{Condition, ConditionError};
 use crate::expr::{Body, ErrorKind, Segment, Size, segments};
 use crate::location::Location;
 
@@ -31,6 +32,12 @@ pub enum RenderProblem {
     /// An expression names an input that is not declared.
     #[error("unknown input {}", quoted(.0))]
     UnknownInput(String),
+    /// An expression names a value of a matrix that is not there (W-200).
+    #[error("no value {0}")]
+    UnknownValue(String),
+    /// A condition cannot be read (W-198).
+    #[error("{0}")]
+    Condition(ConditionError),
     /// An expression has no end or no body.
     #[error("{0}")]
     Syntax(ErrorKind),
@@ -59,6 +66,40 @@ pub fn text(
     template: &str,
     inputs: &BTreeMap<String, String>,
 ) -> Result<String, (usize, RenderProblem)> {
+    substitute(template, |body| match Body::parse(body) {
+        Ok(Body::Input(name)) => {
+            let unknown = || RenderProblem::UnknownInput(name.to_owned());
+            inputs.get(name).map(Some).ok_or_else(unknown)
+        }
+        Err(kind @ ErrorKind::InvalidInputs(_)) => Err(RenderProblem::Syntax(kind)),
+        Ok(Body::Steps(_) | Body::Jobs(_) | Body::Literal(_)) | Err(_) => Ok(None),
+    })
+}
+
+/// Renders the references of one text that begin with `prefix`, such as `matrix.` (W-200).
+///
+/// # Errors
+///
+/// The first name without a value, or malformed expression, with its byte offset.
+pub fn text_of(
+    template: &str,
+    prefix: &str,
+    values: &BTreeMap<String, String>,
+) -> Result<String, (usize, RenderProblem)> {
+    substitute(template, |body| {
+        let Some(name) = body.strip_prefix(prefix) else {
+            return Ok(None);
+        };
+        let unknown = || RenderProblem::UnknownValue(body.to_owned());
+        values.get(name).map(Some).ok_or_else(unknown)
+    })
+}
+
+/// Replaces the expressions that have a value; the others stay as they are (W-28).
+fn substitute<'a>(
+    template: &str,
+    value: impl Fn(&str) -> Result<Option<&'a String>, RenderProblem>,
+) -> Result<String, (usize, RenderProblem)> {
     let mut result = String::new();
     // Text and values since the last expression that stays; an opener in it is never meant as one.
     let mut plain = String::new();
@@ -69,20 +110,15 @@ pub fn text(
                 offset,
                 source,
                 body,
-            } => match Body::parse(body) {
-                Ok(Body::Input(name)) => {
-                    let unknown = || (offset, RenderProblem::UnknownInput(name.to_owned()));
-                    plain.push_str(inputs.get(name).ok_or_else(unknown)?);
+            } => {
+                if let Some(value) = value(body).map_err(|problem| (offset, problem))? {
+                    plain.push_str(value);
+                    continue;
                 }
-                Err(kind @ ErrorKind::InvalidInputs(_)) => {
-                    return Err((offset, RenderProblem::Syntax(kind)));
-                }
-                Ok(Body::Steps(_) | Body::Jobs(_) | Body::Literal(_)) | Err(_) => {
-                    result.push_str(&plain.replace("${{", ESCAPED));
-                    plain.clear();
-                    result.push_str(source);
-                }
-            },
+                result.push_str(&plain.replace("${{", ESCAPED));
+                plain.clear();
+                result.push_str(source);
+            }
         }
     }
     result.push_str(&plain.replace("${{", ESCAPED));
@@ -103,11 +139,31 @@ pub fn jobs(
         let place = Place::new(inputs, Location::job(name), format!("job {}", quoted(name)));
         place.map(&mut job.with, "with", |name| Field::Input(name))?;
         place.map(&mut job.outputs, "outputs", |name| Field::Output(name))?;
+        place.condition(&mut job.condition)?;
+        if let Some(matrix) = &mut job.matrix {
+            place.matrix(matrix)?;
+        }
         for step in &mut job.steps {
             let location = Location::job(name).step(&step.name);
             let prefix = format!("job {} step {}", quoted(name), quoted(&step.name));
             Place::new(inputs, location, prefix).step(step)?;
         }
+    }
+    Ok(rendered)
+}
+
+/// Renders the rules for the whole execution: the name of the concurrency group (W-203).
+pub(super) fn strategy(
+    strategy: Option<&Strategy>,
+    inputs: &BTreeMap<String, String>,
+) -> Result<Option<Strategy>, RenderError> {
+    let mut rendered = strategy.cloned();
+    let group = rendered
+        .as_mut()
+        .and_then(|rules| rules.concurrency.as_mut());
+    if let Some(group) = group {
+        let place = Place::new(inputs, Location::default(), "strategy".to_owned());
+        place.one(&mut group.group, "concurrency", Field::Value)?;
     }
     Ok(rendered)
 }
@@ -138,6 +194,8 @@ enum Field<'a> {
     Env(&'a str),
     Input(&'a str),
     Output(&'a str),
+    Condition,
+    Value,
 }
 
 impl Field<'_> {
@@ -148,6 +206,8 @@ impl Field<'_> {
             Self::Env(name) => format!("env[{name}]"),
             Self::Input(name) => format!("input {}", quoted(name)),
             Self::Output(name) => format!("output {}", quoted(name)),
+            Self::Condition => "if".to_owned(),
+            Self::Value => "value".to_owned(),
         }
     }
 
@@ -156,7 +216,7 @@ impl Field<'_> {
             Self::Run => SCRIPT_MAX_CHARS,
             Self::Arg(_) => ARG_MAX_CHARS,
             Self::Output(_) => OUTPUT_VALUE_MAX_BYTES,
-            Self::Env(_) | Self::Input(_) => usize::MAX,
+            Self::Env(_) | Self::Input(_) | Self::Condition | Self::Value => usize::MAX,
         }
     }
 }
@@ -183,8 +243,37 @@ impl<'a> Place<'a> {
         for (index, arg) in step.args.iter_mut().enumerate() {
             self.one(arg, "args", Field::Arg(index))?;
         }
+        self.condition(&mut step.condition)?;
         self.map(&mut step.env, "env", |name| Field::Env(name))?;
         self.map(&mut step.with, "with", |name| Field::Input(name))
+    }
+
+    /// Binds the inputs of an `if`; their values stay data.
+    fn condition(&self, condition: &mut Option<String>) -> Result<(), RenderError> {
+        let Some(text) = condition.as_ref().filter(|text| text.contains("inputs.")) else {
+            return Ok(());
+        };
+        let refused = |problem| self.error("if", Field::Condition, (0, problem));
+        let read = Condition::parse(text);
+        let read = read.map_err(|cause| refused(RenderProblem::Condition(cause)))?;
+        let bound = read
+            .bind("inputs.", self.inputs)
+            .map_err(|name| refused(RenderProblem::UnknownInput(name)))?;
+        *condition = Some(bound.to_string());
+        Ok(())
+    }
+
+    fn matrix(&self, matrix: &mut Matrix) -> Result<(), RenderError> {
+        let axes = matrix.axes.values_mut().flatten();
+        let entries = matrix.include.iter_mut().chain(&mut matrix.exclude);
+        let entries = entries.flat_map(BTreeMap::values_mut);
+        for value in axes.chain(entries) {
+            let problem = |found| self.error("matrix", Field::Value, found);
+            // What is inserted is no expression, and legs are no templates.
+            let rendered = text(value, self.inputs).map_err(problem)?;
+            *value = rendered.replace(ESCAPED, "${{");
+        }
+        Ok(())
     }
 
     fn map(
@@ -226,7 +315,7 @@ impl<'a> Place<'a> {
         };
         let named = matches!(problem, RenderProblem::TooLong { .. });
         match field {
-            Field::Run => {}
+            Field::Run | Field::Condition | Field::Value => {}
             Field::Arg(_) | Field::Env(_) | Field::Input(_) | Field::Output(_) if named => {}
             Field::Arg(_) | Field::Env(_) | Field::Input(_) | Field::Output(_) => {
                 place.push_str(&field.name());
@@ -297,7 +386,7 @@ mod tests {
             let template = pieces.concat();
             let inputs = inputs(&[("x", &x), ("y", &y)]);
             let jobs: BTreeMap<_, _> = [("j".to_owned(), super::tests::inputs(&[("k", &k)]))].into();
-            let scope = Scope { inputs: Some(&inputs), steps: None, jobs: Some(&jobs) };
+            let scope = Scope { inputs: Some(&inputs), jobs: Some(&jobs), ..Scope::default() };
             if let Ok(want) = evaluate(&template, &scope) {
                 let rendered = text(&template, &inputs).unwrap();
                 let later = Scope { jobs: Some(&jobs), ..Scope::default() };

@@ -66,7 +66,7 @@ impl Converted {
     pub fn workflow_run(&self) -> WorkflowRunSpec {
         WorkflowRunSpec {
             jobs: self.jobs.clone(),
-            cancel_requested: false,
+            ..WorkflowRunSpec::default()
         }
     }
 
@@ -76,6 +76,7 @@ impl Converted {
             inputs: self.inputs.clone(),
             outputs: self.outputs.clone(),
             jobs: self.jobs.clone(),
+            strategy: None,
         }
     }
 }

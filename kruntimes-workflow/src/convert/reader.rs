@@ -151,6 +151,7 @@ impl<'a> Reader<'a> {
             with: self.texts(node, path, "with", &names),
             outputs: self.texts(node, path, "outputs", &names),
             needs,
+            ..Job::default()
         }
     }
 

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{End, Error, Launch};
+use crate::expansion::expand;
+use crate::extend::{Extensions, refuse_spec};
 use crate::graph::{self, is_definition_name};
 use crate::plan::{Called, Child, JobWorkspace, Policy, StartCall, StartStep, State, StepKey};
 use crate::snapshot::Snapshot;
@@ -79,6 +81,9 @@ pub struct StepRun {
     /// Whether it was asked to end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_asked: bool,
+    /// Attempts that ended badly and were followed by another one (W-199).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed_attempts: i32,
     /// What it said about its end.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
@@ -106,17 +111,34 @@ impl Execution {
     ///
     /// Fails when the name is none or the jobs cannot be run.
     pub fn of_jobs(name: &str, jobs: BTreeMap<String, Job>) -> Result<Self, Error> {
+        let spec = WorkflowRunSpec {
+            jobs,
+            ..WorkflowRunSpec::default()
+        };
+        Self::of_spec(name, spec, BTreeMap::new(), &Extensions::none())
+    }
+
+    /// Makes an execution of a whole spec, for a driver that accepts extensions.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the name is none or the spec cannot be run.
+    pub fn of_spec(
+        name: &str,
+        spec: WorkflowRunSpec,
+        annotations: BTreeMap<String, String>,
+        extensions: &Extensions,
+    ) -> Result<Self, Error> {
         if !is_definition_name(name) {
             return Err(Error::Name(name.to_owned()));
         }
-        graph::validate(&jobs)?;
+        refuse_spec(&spec, extensions)?;
+        graph::validate_with(&expand(&spec.jobs)?.jobs, extensions)?;
         Ok(Self {
             name: name.to_owned(),
             uid: name.to_owned(),
-            spec: WorkflowRunSpec {
-                jobs,
-                cancel_requested: false,
-            },
+            annotations,
+            spec,
             ..Self::default()
         })
     }
@@ -127,9 +149,8 @@ impl Execution {
     ///
     /// Fails as [`Execution::of_jobs`] does.
     pub fn of_trigger(name: &str, triggered: Triggered) -> Result<Self, Error> {
-        let mut execution = Self::of_jobs(name, triggered.spec.jobs)?;
-        execution.annotations = triggered.annotations;
-        Ok(execution)
+        let none = Extensions::none();
+        Self::of_spec(name, triggered.spec, triggered.annotations, &none)
     }
 
     /// Makes the execution that a call job creates; it judges itself when it is accepted.
@@ -163,7 +184,12 @@ impl Execution {
     }
 
     /// Describes the execution for a turn; `all` holds those it called.
-    pub(super) fn state<'a>(&self, now: Time, all: impl Iterator<Item = &'a Self>) -> State {
+    pub(super) fn state<'a>(
+        &self,
+        now: Time,
+        all: impl Iterator<Item = &'a Self>,
+        extensions: &Extensions,
+    ) -> State {
         let called = all.filter(|other| other.owner.as_ref() == Some(&self.name));
         State {
             now,
@@ -179,6 +205,7 @@ impl Execution {
             // Where steps of one job find each other's files is the executor's business.
             policy: Policy {
                 job_workspace: JobWorkspace::Never,
+                extensions: extensions.clone(),
                 ..Policy::default()
             },
             ..State::default()
@@ -255,7 +282,27 @@ impl Execution {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &i32) -> bool {
+    *count == 0
+}
+
 impl StepRun {
+    /// Tells whether its retry policy asks for another attempt, and counts it.
+    ///
+    /// Backoff and reasons are the business of the executor, which knows them.
+    pub(super) fn again(&mut self, end: &End) -> bool {
+        let policy = self.spec.retry_policy.as_ref();
+        let most = policy.and_then(|policy| policy.max_attempts).unwrap_or(1);
+        let failed = matches!(end.phase, RunPhase::Failed | RunPhase::Timeout);
+        let again = failed
+            && !self.cancel_asked
+            && !self.phase.is_terminal()
+            && self.failed_attempts + 1 < most;
+        self.failed_attempts += i32::from(again);
+        again
+    }
+
     /// Records the end. An end that was recorded before stays.
     pub(super) fn end(&mut self, end: End) {
         if self.phase.is_terminal() {

@@ -31,6 +31,14 @@ pub trait Executor: Send {
 
     /// Waits until something happens.
     fn wait(&mut self) -> impl Future<Output = Result<News, Self::Error>> + Send;
+
+    /// Waits until something happens, at most until a deadline passes.
+    fn wait_until(
+        &mut self,
+        _deadline: Time,
+    ) -> impl Future<Output = Result<Option<News>, Self::Error>> + Send {
+        async { self.wait().await.map(Some) }
+    }
 }
 
 /// Knows reusable definitions; the methods mean what those of [`super::Source`] mean.
@@ -111,6 +119,12 @@ pub async fn run(
             Command::Start(launch) => executor.start(&launch).await.map_err(Error::executor)?,
             Command::Cancel(run) => executor.cancel(&run).await.map_err(Error::executor)?,
             Command::Wait => session.tell(executor.wait().await.map_err(Error::executor)?),
+            Command::WaitUntil(deadline) => {
+                let news = executor.wait_until(deadline).await;
+                if let Some(news) = news.map_err(Error::executor)? {
+                    session.tell(news);
+                }
+            }
             Command::Done => return Ok(session.into_execution()),
         }
     }

@@ -24,11 +24,15 @@
 //! assert_eq!(end.status.phase.as_str(), "Succeeded");
 //! ```
 
+mod by_runtime;
 mod closure;
 mod error;
 mod execution;
+#[cfg(test)]
+mod extended_tests;
 pub mod future;
 mod launch;
+mod resolver;
 mod session;
 mod shelf;
 mod store;
@@ -38,16 +42,19 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kruntimes_core::api::{ActionSpec, Job, WorkflowRunStatus, WorkflowSpec};
+use kruntimes_core::api::{ActionSpec, Job, WorkflowRunSpec, WorkflowRunStatus, WorkflowSpec};
 use kruntimes_core::time::Time;
 
 use crate::definitions::Definitions;
+use crate::extend::Extensions;
 use crate::trigger::{self, Naming, TriggerError};
 
+pub use by_runtime::{ByRuntime, RouteError};
 pub use closure::Closure;
 pub use error::{Error, Outside};
 pub use execution::{Execution, StateError, StepRun};
 pub use launch::{Attached, End, Launch, News};
+pub use resolver::{ResolveError, Resolver};
 pub use session::{Command, Interrupted, Session};
 pub use shelf::Shelf;
 #[cfg(feature = "directory")]
@@ -93,6 +100,17 @@ pub trait Executor {
     ///
     /// Fails when that cannot be known any more.
     fn wait(&mut self) -> Result<News, Self::Error>;
+
+    /// Waits until something happens, at most until a deadline passes (W-209).
+    ///
+    /// Without an implementation a deadline is noticed with the next news.
+    ///
+    /// # Errors
+    ///
+    /// Fails when that cannot be known any more.
+    fn wait_until(&mut self, _deadline: Time) -> Result<Option<News>, Self::Error> {
+        self.wait().map(Some)
+    }
 }
 
 /// Knows reusable definitions.
@@ -144,6 +162,7 @@ pub struct Driver<E, S, T> {
     store: T,
     clock: Box<dyn FnMut() -> Time + Send>,
     interrupted: Interrupted,
+    extensions: Extensions,
     observer: Observer,
 }
 
@@ -156,6 +175,7 @@ impl<E: Executor, S: Source, T: Store> Driver<E, S, T> {
             store,
             clock: Box::new(Time::default),
             interrupted: Interrupted::default(),
+            extensions: Extensions::none(),
             observer: Box::new(|_, _| {}),
         }
     }
@@ -169,6 +189,12 @@ impl<E: Executor, S: Source, T: Store> Driver<E, S, T> {
     /// Decides what becomes of steps that a crash interrupted.
     pub fn interrupted(mut self, interrupted: Interrupted) -> Self {
         self.interrupted = interrupted;
+        self
+    }
+
+    /// Accepts more than the built-in API (section 18.1).
+    pub fn extensions(mut self, extensions: Extensions) -> Self {
+        self.extensions = extensions;
         self
     }
 
@@ -198,7 +224,7 @@ impl<E: Executor, S: Source, T: Store> Driver<E, S, T> {
         let mut known = Definitions::default();
         let naming = Naming::Named(name.to_owned());
         let triggered = loop {
-            match trigger::trigger(workflow, &known, inputs, &naming) {
+            match trigger::trigger_with(workflow, &known, inputs, &naming, &self.extensions) {
                 Err(TriggerError::Unread(names)) => {
                     for name in names {
                         let found = self.source.workflow(&name).map_err(Error::source)?;
@@ -208,7 +234,12 @@ impl<E: Executor, S: Source, T: Store> Driver<E, S, T> {
                 decided => break decided?,
             }
         };
-        self.create(&Execution::of_trigger(name, triggered)?)
+        self.create(&Execution::of_spec(
+            name,
+            triggered.spec,
+            triggered.annotations,
+            &self.extensions,
+        )?)
     }
 
     /// Stores a new execution of inline jobs.
@@ -217,7 +248,30 @@ impl<E: Executor, S: Source, T: Store> Driver<E, S, T> {
     ///
     /// Fails when the jobs are invalid, the name is taken, or the store fails.
     pub fn submit(&mut self, name: &str, jobs: BTreeMap<String, Job>) -> Result<(), Error> {
-        self.create(&Execution::of_jobs(name, jobs)?)
+        let spec = WorkflowRunSpec {
+            jobs,
+            ..WorkflowRunSpec::default()
+        };
+        self.submit_spec(name, spec, BTreeMap::new())
+    }
+
+    /// Stores a new execution of a whole spec, such as that of a [`crate::rerun::Rerun`].
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Driver::submit`] does.
+    pub fn submit_spec(
+        &mut self,
+        name: &str,
+        spec: WorkflowRunSpec,
+        annotations: BTreeMap<String, String>,
+    ) -> Result<(), Error> {
+        self.create(&Execution::of_spec(
+            name,
+            spec,
+            annotations,
+            &self.extensions,
+        )?)
     }
 
     fn create(&mut self, execution: &Execution) -> Result<(), Error> {
@@ -259,6 +313,7 @@ impl<E: Executor, S: Source, T: Store> Driver<E, S, T> {
     /// Fails when a part of the driver does. The state stays stored and can be run again.
     pub fn run(&mut self, name: &str) -> Result<Execution, Error> {
         let mut session = Session::new(self.load(name)?, self.interrupted);
+        session.accept(self.extensions.clone());
         loop {
             match session.next((self.clock)())? {
                 Command::Save { name, text } => {
@@ -292,6 +347,15 @@ impl<E: Executor, S: Source, T: Store> Driver<E, S, T> {
                 Command::Wait => {
                     let news = self.executor.wait().map_err(Error::executor)?;
                     session.tell(news);
+                }
+                Command::WaitUntil(deadline) => {
+                    let news = self
+                        .executor
+                        .wait_until(deadline)
+                        .map_err(Error::executor)?;
+                    if let Some(news) = news {
+                        session.tell(news);
+                    }
                 }
                 Command::Done => return Ok(session.into_execution()),
             }

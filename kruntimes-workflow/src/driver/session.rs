@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use kruntimes_core::api::{ActionSpec, WorkflowSpec};
+use kruntimes_core::keys::ANNOTATION_REPLACED_BY;
 use kruntimes_core::time::Time;
 
 use super::{Attached, End, Error, Execution, Launch, News};
 use crate::definitions::Definitions;
+use crate::extend::Extensions;
 use crate::plan::{Action, Need, Outcome, State, Step, calculate, merge};
 
 /// How often one turn may ask for more facts: once per definition, and the graph of calls is bounded.
@@ -36,6 +38,8 @@ pub enum Command {
     ReadWorkflow(String),
     /// Read an Action and hand it to [`Session::action`].
     ReadAction(String),
+    /// Wait as for [`Command::Wait`], at most until a deadline passes; then ask for the next command.
+    WaitUntil(Time),
     /// Wait for [`News`] and hand them to [`Session::tell`].
     Wait,
     /// Nothing: the end is reached and stored.
@@ -65,6 +69,9 @@ pub struct Session {
     /// What was read for the turn that is being decided.
     facts: Facts,
     asked: usize,
+    extensions: Extensions,
+    /// When executions are to be looked at although nothing happened.
+    wakes: BTreeMap<String, Time>,
 }
 
 /// Facts that a turn asked for. They are not used for the next one: definitions may change.
@@ -88,9 +95,16 @@ impl Session {
             dirty: BTreeSet::new(),
             facts: Facts::default(),
             asked: 0,
+            extensions: Extensions::none(),
+            wakes: BTreeMap::new(),
         };
         session.add(execution);
         session
+    }
+
+    /// Accepts more than the built-in API (section 18.1).
+    pub fn accept(&mut self, extensions: Extensions) {
+        self.extensions = extensions;
     }
 
     /// Takes an execution in, with the steps that were under way and the executions it called.
@@ -130,13 +144,20 @@ impl Session {
             if let Some(command) = self.queue.pop_front() {
                 return Ok(command);
             }
+            let late = self.wakes.iter().filter(|(_, at)| **at <= now);
+            let late: Vec<String> = late.map(|(name, _)| name.clone()).collect();
+            for name in late {
+                self.wakes.remove(&name);
+                self.dirty.insert(name);
+            }
             if let Some(name) = self.dirty.first().cloned() {
                 self.turn(&name, now)?;
                 continue;
             }
             let mut runs = self.executions.values().flat_map(|one| one.runs.values());
             if runs.any(|run| !run.phase.is_terminal()) {
-                return Ok(Command::Wait);
+                let next = self.wakes.values().min();
+                return Ok(next.map_or(Command::Wait, |at| Command::WaitUntil(*at)));
             }
             let root = self.executions.get(&self.root);
             if root.is_some_and(|root| root.status.phase.is_terminal()) {
@@ -226,11 +247,21 @@ impl Session {
         let Some(name) = self.owner(run).map(|execution| execution.name.clone()) else {
             return;
         };
-        let execution = self.executions.get_mut(&name);
-        if let Some(run) = execution.and_then(|one| one.runs.get_mut(run)) {
-            run.end(end);
-            self.dirty.insert(name);
+        let Some(execution) = self.executions.get_mut(&name) else {
+            return;
+        };
+        let Some(found) = execution.runs.get_mut(run) else {
+            return;
+        };
+        if found.again(&end) {
+            let launch = execution.launch(run);
+            let saved = self.save(&name);
+            self.queue.extend(saved);
+            self.queue.extend(launch.map(Command::Start));
+            return;
         }
+        found.end(end);
+        self.dirty.insert(name);
     }
 
     fn cancel(&mut self, name: &str) {
@@ -247,17 +278,25 @@ impl Session {
             return Ok(());
         };
         let before = execution.status.clone();
-        let Some(step) = self.decide(execution.state(now, self.executions.values()))? else {
+        let asked = execution.spec.cancel_requested;
+        let Some(step) =
+            self.decide(execution.state(now, self.executions.values(), &self.extensions))?
+        else {
             return Ok(());
         };
         let foreign = std::mem::take(&mut self.facts).foreign;
         self.asked = 0;
+        match step.wake {
+            Some(at) => self.wakes.insert(name.to_owned(), at),
+            None => self.wakes.remove(name),
+        };
         let (outcomes, effects) = self.record(name, step.action, &foreign);
         let Some(execution) = self.executions.get_mut(name) else {
             return Ok(());
         };
         execution.status = merge(step.desired, &outcomes);
-        let changed = before != execution.status || !effects.is_empty();
+        let cancelled = execution.spec.cancel_requested;
+        let changed = before != execution.status || !effects.is_empty() || asked != cancelled;
         if changed {
             if let Some(owner) = execution.owner.clone() {
                 self.dirty.insert(owner);
@@ -361,6 +400,11 @@ impl Session {
                     let (job, name) = (call.job, call.name);
                     outcomes.push(Outcome::Called { job, name });
                 }
+            }
+            Action::CancelItself { replaced_by } => {
+                let key = ANNOTATION_REPLACED_BY.to_owned();
+                execution.annotations.insert(key, replaced_by);
+                execution.spec.cancel_requested = true;
             }
             Action::RequestChildCancellation(names) => {
                 for run in names.runs {

@@ -201,6 +201,7 @@ fn echo() -> WorkflowSpec {
         inputs: [("text".to_owned(), input)].into(),
         outputs: [("saw".to_owned(), output)].into(),
         jobs: jobs([("only", step.output("saw", "${{ steps.say.outputs.saw }}"))]),
+        ..WorkflowSpec::default()
     }
 }
 

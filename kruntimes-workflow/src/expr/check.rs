@@ -1,7 +1,7 @@
 //! Says what is wrong with a template before anything has run (W-38).
 
 use super::scan::Target;
-use super::{Body, Error, ErrorKind, Segment, segments};
+use super::{Body, Contexts, Error, ErrorKind, Segment, segments};
 
 /// The names of one context, as far as a definition tells.
 #[derive(Clone, Copy)]
@@ -21,6 +21,8 @@ pub struct Known<'a> {
     pub steps: Option<Names<'a>>,
     /// Jobs.
     pub jobs: Option<Names<'a>>,
+    /// What an embedder adds (W-201).
+    pub extra: Option<&'a Contexts>,
 }
 
 /// Returns every problem of a template, in reading order, with the texts of evaluation.
@@ -43,7 +45,15 @@ pub fn check(template: &str, known: &Known<'_>) -> Vec<Error> {
 }
 
 fn judge(body: &str, known: &Known<'_>) -> Result<(), ErrorKind> {
-    match Body::parse(body)? {
+    let parsed = match Body::parse(body) {
+        Ok(parsed) => parsed,
+        Err(kind @ ErrorKind::UnknownPrefix(_)) => {
+            let extra = known.extra.and_then(|extra| extra.check(body));
+            return extra.unwrap_or(Err(kind));
+        }
+        Err(kind) => return Err(kind),
+    };
+    match parsed {
         Body::Literal(_) => Ok(()),
         Body::Input(name) => {
             let declared = known.inputs.ok_or(ErrorKind::NoInputs)?;
@@ -79,7 +89,7 @@ mod tests {
                 known: &is_step,
                 visible: &|name| name == "a",
             }),
-            jobs: None,
+            ..Known::default()
         };
         let template = "${{ inputs.x }}${{ inputs.y }} ${{ steps.a.outputs.k }}\
                         ${{ steps.later.outputs.k }}${{ jobs.j.outputs.k }}${{";

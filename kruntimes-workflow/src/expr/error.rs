@@ -43,6 +43,17 @@ pub enum ErrorKind {
     /// The step or job is unknown, not visible here, or has no outputs.
     #[error("no outputs for {0}")]
     NoOutputsFor(String),
+    /// A registered context has no such value (W-201).
+    #[error("no value {0}")]
+    NoValue(String),
+    /// A registered function refuses its arguments (W-201).
+    #[error("function {} failed: {said}", quoted(.name))]
+    Function {
+        /// Name of the function.
+        name: String,
+        /// What it says.
+        said: String,
+    },
     /// The step or job has outputs, but not this one.
     #[error("no output {} in {name}", quoted(.key))]
     NoOutput {

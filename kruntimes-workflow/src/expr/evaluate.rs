@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kruntimes_core::keys::OUTPUT_ENV_PREFIX;
 
 use super::scan::Target;
-use super::{Body, Error, ErrorKind, Segment, segments};
+use super::{Body, Contexts, Error, ErrorKind, Segment, segments};
 
 /// Everything one text may read.
 ///
@@ -18,6 +18,8 @@ pub struct Scope<'a> {
     pub steps: Option<&'a dyn Source>,
     /// Jobs and their outputs.
     pub jobs: Option<&'a dyn Source>,
+    /// What an embedder adds (W-201).
+    pub extra: Option<&'a Contexts>,
 }
 
 /// Names and the outputs they have to offer.
@@ -110,7 +112,16 @@ fn resolve<'a>(
     scope: &Scope<'a>,
     emit: &mut impl FnMut(&str),
 ) -> Result<(), ErrorKind> {
-    match Body::parse(body)? {
+    let parsed = match Body::parse(body) {
+        Ok(parsed) => parsed,
+        Err(kind @ ErrorKind::UnknownPrefix(_)) => {
+            let extra = scope.extra.and_then(|extra| extra.evaluate(body, scope));
+            emit(&extra.ok_or(kind)??);
+            return Ok(());
+        }
+        Err(kind) => return Err(kind),
+    };
+    match parsed {
         Body::Literal(content) => {
             let mut quote = "";
             for piece in content.split("''") {
@@ -128,6 +139,13 @@ fn resolve<'a>(
         Body::Jobs(target) => emit(output(target, scope.jobs)?),
     }
     Ok(())
+}
+
+/// Evaluates one body, such as the argument of a function.
+pub(crate) fn body(body: &str, scope: &Scope<'_>) -> Result<String, ErrorKind> {
+    let mut value = String::new();
+    resolve(body, scope, &mut |piece| value.push_str(piece))?;
+    Ok(value)
 }
 
 fn output<'a>(target: Target<'a>, source: Option<&'a dyn Source>) -> Result<&'a str, ErrorKind> {
@@ -188,6 +206,7 @@ mod tests {
             inputs: Some(&inputs),
             steps: Some(&steps),
             jobs: Some(&jobs),
+            extra: None,
         };
         let result = evaluate(template, &scope);
         if let Ok(text) = &result {

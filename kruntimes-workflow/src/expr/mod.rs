@@ -16,9 +16,12 @@
 mod check;
 mod error;
 mod evaluate;
+mod extra;
 mod scan;
 
 pub use check::{Known, Names, check};
 pub use error::{Error, ErrorKind};
+pub(crate) use evaluate::body as evaluate_body;
 pub use evaluate::{Scope, Size, Source, evaluate, measure};
+pub use extra::{Contexts, Function};
 pub use scan::{Body, Segment, Segments, Target, segments};

@@ -7,6 +7,7 @@
 mod artifact;
 mod calls;
 mod compiled;
+mod conditions;
 mod cycle;
 mod layers;
 mod places;
@@ -23,11 +24,13 @@ use kruntimes_core::api::Job;
 pub use artifact::{ArtifactSource, artifact_edges, destination, imports};
 pub use calls::{CALLED_WORKFLOWS_MAX, CallError, callees, calls};
 pub use compiled::{Graph, JobId, Node};
+pub use conditions::{Reference, StepResult, reference};
 pub use layers::layers;
 pub use problem::{Invalid, Problem, Subject};
-pub use rules::{is_definition_name, is_input_name, is_label, is_output_name};
-pub use shape::{action, inputs, outputs};
+pub use rules::{References, is_definition_name, is_input_name, is_label, is_output_name};
+pub use shape::{action, action_with, inputs, inputs_with, outputs};
 
+use crate::extend::Extensions;
 use crate::location::Location;
 
 /// Checks all jobs of one object and their edges.
@@ -36,7 +39,19 @@ use crate::location::Location;
 ///
 /// The first problem found.
 pub fn validate(jobs: &BTreeMap<String, Job>) -> Result<(), Invalid> {
-    shape::jobs(jobs)?;
+    validate_with(jobs, &Extensions::none())
+}
+
+/// Does what [`validate`] does, for an engine that accepts extensions.
+///
+/// Jobs with a matrix have to be expanded before.
+///
+/// # Errors
+///
+/// The first problem found.
+pub fn validate_with(jobs: &BTreeMap<String, Job>, extensions: &Extensions) -> Result<(), Invalid> {
+    crate::extend::refuse(jobs, extensions)?;
+    shape::jobs(jobs, extensions)?;
     for (name, job) in jobs {
         if let Some(step) = duplicate(job.steps.iter().map(|step| step.name.as_str())) {
             let problem = Problem::DuplicateStep {
@@ -46,7 +61,8 @@ pub fn validate(jobs: &BTreeMap<String, Job>) -> Result<(), Invalid> {
             return Err(problem.at(Location::job(name).step(step).field("name")));
         }
     }
-    cycle::check(jobs)
+    cycle::check(jobs)?;
+    conditions::check(jobs, extensions)
 }
 
 /// Returns the first name that occurs twice.

@@ -5,6 +5,9 @@ use std::fmt;
 use kruntimes_core::keys::OUTPUT_ENV_PREFIX;
 use kruntimes_core::message::quoted;
 
+use crate::condition::ConditionError;
+use crate::expansion::MatrixError;
+use crate::extend::Extension;
 use crate::location::Location;
 
 /// A definition that may not run, and where it is wrong.
@@ -153,6 +156,48 @@ pub enum Problem {
         path: String,
         /// The rule it breaks.
         rule: &'static str,
+    },
+    /// A field of an extension that this engine has off (W-6).
+    #[error("{subject} {field} is not supported: workflow extension {extension} is off")]
+    ExtensionOff {
+        /// Whose field.
+        subject: Subject,
+        /// The field.
+        field: &'static str,
+        /// What would have to be on.
+        extension: Extension,
+    },
+    /// A condition that cannot be read or names what does not exist.
+    #[error("{subject} if: {cause}")]
+    Condition {
+        /// Whose condition.
+        subject: Subject,
+        /// What is wrong with it.
+        cause: Box<ConditionError>,
+    },
+    /// A matrix that cannot be expanded.
+    #[error("job {} matrix {cause}", quoted(.job))]
+    Matrix {
+        /// The job.
+        job: String,
+        /// What is wrong with it.
+        cause: Box<MatrixError>,
+    },
+    /// Results to be reused that fit no job.
+    #[error("reuse of job {} {rule}", quoted(.job))]
+    Reuse {
+        /// The job.
+        job: String,
+        /// The rule it breaks.
+        rule: &'static str,
+    },
+    /// A type of an input that nobody defined.
+    #[error("input {} type {} is unknown", quoted(.input), quoted(.name))]
+    InputType {
+        /// The input.
+        input: String,
+        /// The type.
+        name: String,
     },
     /// A call that the operator wants refused at once (W-18), in the words of the call itself.
     #[error("{0}")]

@@ -46,6 +46,39 @@ pub fn is_input_name(text: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
 
+/// Which references `uses` may hold beyond names of the same namespace (W-205).
+///
+/// What stands behind a reference is the business of whoever reads definitions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct References {
+    prefixes: Vec<String>,
+}
+
+impl References {
+    /// Only names of the same namespace (W-2).
+    pub fn local() -> Self {
+        Self::default()
+    }
+
+    /// Allows every reference that begins so, such as `files/` or `https://definitions.example/`.
+    pub fn with_prefix(mut self, prefix: &str) -> Self {
+        self.prefixes.push(prefix.to_owned());
+        self
+    }
+
+    /// Tells whether a text may stand in `uses`.
+    pub fn allow(&self, text: &str) -> bool {
+        let plain = |text: &str| {
+            !text.contains("${{") && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+        };
+        let mut prefixes = self.prefixes.iter();
+        is_definition_name(text)
+            || (text.len() <= NAME_MAX
+                && plain(text)
+                && prefixes.any(|prefix| text.len() > prefix.len() && text.starts_with(prefix)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,5 +123,26 @@ mod tests {
         assert!(!is_definition_name(&"a".repeat(254)));
         assert!(is_output_name(&"a".repeat(47)) && !is_output_name(&"a".repeat(48)));
         assert!(is_input_name("a.b_c-D") && !is_input_name("a b") && !is_input_name(""));
+    }
+
+    #[test]
+    fn w_205_only_local_names_unless_a_prefix_is_allowed() {
+        let remote = "ci/build@v1";
+        assert!(!References::local().allow(remote) && References::local().allow("build"));
+        let some = References::local()
+            .with_prefix("ci/")
+            .with_prefix("https://x/");
+        for text in [remote, "https://x/a.yaml", "build"] {
+            assert!(some.allow(text), "{text}");
+        }
+        for text in [
+            "ci/",
+            "cd/build",
+            "ci/a b",
+            "ci/${{ x }}",
+            &format!("ci/{}", "a".repeat(251)),
+        ] {
+            assert!(!some.allow(text), "{text}");
+        }
     }
 }

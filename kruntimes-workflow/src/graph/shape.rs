@@ -9,9 +9,10 @@ use kruntimes_core::limits::{
     OUTPUTS_MAX_KEYS, SCRIPT_MAX_CHARS, STEPS_MAX,
 };
 
-use super::rules::{is_definition_name, is_input_name, is_label, is_output_name};
-use super::{Invalid, Problem, Subject, duplicate};
+use super::rules::{is_input_name, is_label, is_output_name};
+use super::{Invalid, Problem, References, Subject, duplicate};
 use crate::expr::Size;
+use crate::extend::Extensions;
 use crate::location::Location;
 
 const ARTIFACTS_MAX: usize = 32;
@@ -82,7 +83,7 @@ fn ensure(holds: bool, problem: impl FnOnce() -> Invalid) -> Result<(), Invalid>
 }
 
 /// Checks the shape of every job, sorted by name.
-pub(super) fn jobs(jobs: &BTreeMap<String, Job>) -> Result<(), Invalid> {
+pub(super) fn jobs(jobs: &BTreeMap<String, Job>, extensions: &Extensions) -> Result<(), Invalid> {
     let whole = Place {
         subject: Subject::Object,
         location: Location::default(),
@@ -93,8 +94,8 @@ pub(super) fn jobs(jobs: &BTreeMap<String, Job>) -> Result<(), Invalid> {
         let place = Place::job(name);
         place.named("name", name, is_label(name))?;
         match &job.uses {
-            Some(workflow) => call(&place, name, job, workflow)?,
-            None => inline(&place, name, job)?,
+            Some(workflow) => call(&place, name, job, workflow, &extensions.references)?,
+            None => inline(&place, name, job, &extensions.references)?,
         }
         place.limit("needs", job.needs.len(), JOBS_MAX)?;
         for need in &job.needs {
@@ -110,7 +111,13 @@ pub(super) fn jobs(jobs: &BTreeMap<String, Job>) -> Result<(), Invalid> {
 }
 
 /// A job that calls a Workflow (W-7).
-fn call(place: &Place, name: &str, job: &Job, workflow: &str) -> Result<(), Invalid> {
+fn call(
+    place: &Place,
+    name: &str,
+    job: &Job,
+    workflow: &str,
+    references: &References,
+) -> Result<(), Invalid> {
     let mixed = job.runs_on.is_some() || !job.steps.is_empty();
     ensure(!mixed, || {
         let problem = Problem::CallWithSteps {
@@ -119,12 +126,12 @@ fn call(place: &Place, name: &str, job: &Job, workflow: &str) -> Result<(), Inva
         };
         place.refuse("uses", problem)
     })?;
-    place.named("uses", workflow, is_definition_name(workflow))?;
+    place.named("uses", workflow, references.allow(workflow))?;
     with(place, &job.with)
 }
 
 /// A job that runs steps (W-7).
-fn inline(place: &Place, name: &str, job: &Job) -> Result<(), Invalid> {
+fn inline(place: &Place, name: &str, job: &Job, references: &References) -> Result<(), Invalid> {
     let own = || name.to_owned();
     place.shape(
         "with",
@@ -148,16 +155,16 @@ fn inline(place: &Place, name: &str, job: &Job) -> Result<(), Invalid> {
         };
         let both = step.run.is_some() == step.uses.is_some();
         place.shape("run", both, "must set exactly one of run and uses")?;
-        self::step(&place, step)?;
+        self::step(&place, step, references)?;
     }
     Ok(())
 }
 
 /// What every step has in common (W-8).
-fn step(place: &Place, step: &Step) -> Result<(), Invalid> {
+fn step(place: &Place, step: &Step, references: &References) -> Result<(), Invalid> {
     place.named("name", &step.name, is_label(&step.name))?;
     if let Some(action) = &step.uses {
-        place.named("uses", action, is_definition_name(action))?;
+        place.named("uses", action, references.allow(action))?;
         let extra = !(step.args.is_empty() && step.env.is_empty() && step.artifacts.is_empty());
         place.shape(
             "uses",
@@ -207,6 +214,19 @@ fn with(place: &Place, with: &BTreeMap<String, String>) -> Result<(), Invalid> {
 ///
 /// The first problem found.
 pub fn action(spec: &ActionSpec) -> Result<(), Invalid> {
+    action_with(spec, &Extensions::none())
+}
+
+/// Does what [`action`] does, for an engine that accepts extensions.
+///
+/// Steps of an Action run one after the other: they have no conditions of their own.
+///
+/// # Errors
+///
+/// The first problem found.
+pub fn action_with(spec: &ActionSpec, extensions: &Extensions) -> Result<(), Invalid> {
+    let subject = |step: &str| Subject::ActionStep(step.to_owned());
+    crate::extend::refuse_steps(&spec.steps, extensions, Location::default, subject)?;
     ensure(!spec.steps.is_empty(), || {
         Problem::ActionWithoutSteps.at(Location::default().field("steps"))
     })?;
@@ -221,13 +241,15 @@ pub fn action(spec: &ActionSpec) -> Result<(), Invalid> {
             || place.refuse("run", Problem::ActionStepNotRun(step.name.clone())),
         )?;
         place.limit("steps", spec.steps.len(), STEPS_MAX)?;
-        self::step(&place, step)?;
+        let chosen = step.condition.is_some() || step.continue_on_error || step.gate.is_some();
+        place.shape("if", chosen, "may not set if, continueOnError or gate")?;
+        self::step(&place, step, &extensions.references)?;
     }
     if let Some(name) = duplicate(spec.steps.iter().map(|step| step.name.as_str())) {
         let problem = Problem::DuplicateActionStep(name.to_owned());
         return Err(problem.at(Location::default().step(name).field("name")));
     }
-    inputs(&spec.inputs)?;
+    inputs_with(&spec.inputs, extensions)?;
     for name in spec.outputs.keys() {
         ensure(!name.starts_with(OUTPUT_ENV_PREFIX), || {
             Problem::ReservedOutput(name.clone())
@@ -243,6 +265,18 @@ pub fn action(spec: &ActionSpec) -> Result<(), Invalid> {
 ///
 /// The first problem found.
 pub fn inputs(inputs: &BTreeMap<String, Input>) -> Result<(), Invalid> {
+    inputs_with(inputs, &Extensions::none())
+}
+
+/// Does what [`inputs`] does, for an engine that knows further types (W-206).
+///
+/// # Errors
+///
+/// The first problem found.
+pub fn inputs_with(
+    inputs: &BTreeMap<String, Input>,
+    extensions: &Extensions,
+) -> Result<(), Invalid> {
     for (name, input) in inputs {
         let place = Place {
             subject: Subject::Input(name.clone()),
@@ -250,6 +284,10 @@ pub fn inputs(inputs: &BTreeMap<String, Input>) -> Result<(), Invalid> {
         };
         place.named("inputs", name, is_input_name(name))?;
         place.limit("inputs", inputs.len(), OUTPUTS_MAX_KEYS)?;
+        ensure(extensions.input_types.has(&input.input_type), || {
+            let (input, name) = (name.clone(), input.input_type.as_str().to_owned());
+            place.refuse("type", Problem::InputType { input, name })
+        })?;
         let default = input.default.as_deref().unwrap_or_default();
         place.limit("default", default.chars().count(), OUTPUT_VALUE_MAX_BYTES)?;
     }

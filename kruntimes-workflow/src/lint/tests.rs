@@ -52,6 +52,7 @@ fn a_sound_workflow_has_no_findings() {
                 }),
             ),
         ]),
+        ..WorkflowSpec::default()
     };
     assert_eq!(lines(&workflow(&spec)), [""; 0]);
     assert_eq!(first_error(&workflow(&spec)), None);
@@ -148,7 +149,7 @@ fn case_031_shape_and_graph_are_decided_as_the_controller_does() {
     ] {
         let spec = WorkflowRunSpec {
             jobs,
-            cancel_requested: false,
+            ..WorkflowRunSpec::default()
         };
         let found = workflow_run(&spec);
         let first = first_error(&found).map(|finding| finding.message.clone());
@@ -173,7 +174,7 @@ fn w_30_case_019_a_name_with_dots_is_found() {
                 ..Step::default()
             }),
         )]),
-        cancel_requested: false,
+        ..WorkflowRunSpec::default()
     };
     assert_eq!(lines(&workflow_run(&spec)), [""; 0]);
     assert_eq!(refusal(&spec), None);
@@ -183,7 +184,7 @@ fn w_30_case_019_a_name_with_dots_is_found() {
 fn w_33_a_workflow_run_has_no_inputs() {
     let spec = WorkflowRunSpec {
         jobs: jobs([("a", a_job().step("s", "${{ inputs.x }}"))]),
-        cancel_requested: false,
+        ..WorkflowRunSpec::default()
     };
     let error = workflow_run(&spec).remove(0);
     assert_eq!(
@@ -228,7 +229,7 @@ fn case_016_values_that_become_script_text_are_advised_against() {
                 .step("t", "1")
                 .step("u", "echo ${{ steps.t.outputs.title }}"),
         )]),
-        cancel_requested: false,
+        ..WorkflowRunSpec::default()
     };
     assert_eq!(
         lines(&workflow_run(&spec)),

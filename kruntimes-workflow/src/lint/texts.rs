@@ -6,7 +6,9 @@ use kruntimes_core::api::{ActionSpec, Input, Job, Output, Step};
 use kruntimes_core::message::quoted;
 
 use super::{Finding, Severity};
+use crate::expansion::Legs;
 use crate::expr::{Body, ErrorKind, Known, Names, Segment, check, segments};
+use crate::extend::Extensions;
 use crate::graph;
 use crate::location::Location;
 
@@ -22,13 +24,18 @@ pub(super) enum Inputs<'a> {
 /// Collects findings about texts.
 pub(super) struct Texts<'a> {
     inputs: Inputs<'a>,
+    extensions: &'a Extensions,
+    /// Jobs that became legs; they may be named as well (W-200).
+    legs: &'a Legs,
     pub(super) findings: Vec<Finding>,
 }
 
 impl<'a> Texts<'a> {
-    pub(super) fn new(inputs: Inputs<'a>) -> Self {
+    pub(super) fn new(inputs: Inputs<'a>, extensions: &'a Extensions, legs: &'a Legs) -> Self {
         Self {
             inputs,
+            extensions,
+            legs,
             findings: Vec::new(),
         }
     }
@@ -37,8 +44,13 @@ impl<'a> Texts<'a> {
     pub(super) fn jobs(&mut self, jobs: &BTreeMap<String, Job>) {
         for (name, job) in jobs {
             let ancestors = graph::ancestors(jobs, name);
-            let known_job = |name: &str| jobs.contains_key(name);
-            let visible_job = |name: &str| ancestors.contains(name);
+            let legs = self.legs;
+            let known_job = |name: &str| jobs.contains_key(name) || legs.contains_key(name);
+            let seen = |name: &str| ancestors.contains(name);
+            let visible_job = |name: &str| {
+                let of = legs.get(name);
+                of.map_or_else(|| seen(name), |legs| legs.iter().all(|leg| seen(leg)))
+            };
             let jobs_names = Some(Names {
                 known: &known_job,
                 visible: &visible_job,
@@ -82,7 +94,8 @@ impl<'a> Texts<'a> {
         outputs: &BTreeMap<String, Output>,
         jobs: &BTreeMap<String, Job>,
     ) {
-        let known = |name: &str| jobs.contains_key(name);
+        let legs = self.legs;
+        let known = |name: &str| jobs.contains_key(name) || legs.contains_key(name);
         let names = Some(Names {
             known: &known,
             visible: &known,
@@ -176,6 +189,7 @@ impl<'a> Texts<'a> {
             },
             steps,
             jobs,
+            extra: Some(&self.extensions.contexts),
         };
         for error in check(text, &known) {
             let said = if let ErrorKind::NoInput(name) = &error.kind {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use kruntimes_core::api::{RunSpec, WorkflowRunSpec, WorkflowRunStatus};
+use kruntimes_core::time::Time;
 
 use super::EnsureWorkspace;
 use crate::location;
@@ -23,6 +24,8 @@ pub struct Step {
     pub needs: Vec<Need>,
     /// Used children without controller, to be adopted (W-46).
     pub adopt: ChildNames,
+    /// When to calculate again although nothing is observed: the next deadline (W-209).
+    pub wake: Option<Time>,
 }
 
 /// Names of direct children by kind, sorted.
@@ -38,6 +41,16 @@ impl ChildNames {
     /// Tells whether there is no child of any kind.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.workflow_runs.is_empty()
+    }
+
+    /// Adds names that may be there already.
+    pub(super) fn add(&mut self, more: Self) {
+        self.runs.extend(more.runs);
+        self.workflow_runs.extend(more.workflow_runs);
+        for names in [&mut self.runs, &mut self.workflow_runs] {
+            names.sort();
+            names.dedup();
+        }
     }
 }
 
@@ -68,6 +81,11 @@ pub enum Action {
     StartRunnableSteps(Targets),
     /// Ask these children to cancel.
     RequestChildCancellation(ChildNames),
+    /// Ask this WorkflowRun itself to cancel: a younger one of its group replaces it (W-203).
+    CancelItself {
+        /// Name of the younger one.
+        replaced_by: String,
+    },
 }
 
 /// What may start in one turn (W-78).

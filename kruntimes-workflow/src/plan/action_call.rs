@@ -10,8 +10,9 @@ use super::budget::Budget;
 use super::run_spec::resolve;
 use super::scopes::{Jobs, Steps};
 use super::{Reason, environment, message, outputs};
-use crate::bind::bind;
+use crate::bind::bind_with;
 use crate::expr::Scope;
+use crate::extend::Extensions;
 use crate::snapshot::{FrozenAction, Snapshot, call_site};
 
 type Values = BTreeMap<String, String>;
@@ -28,6 +29,8 @@ pub(super) struct ActionCall<'a> {
     pub(super) step: &'a Step,
     /// Dependency jobs.
     pub(super) jobs: &'a Jobs<'a>,
+    /// What an embedder adds.
+    pub(super) extensions: &'a Extensions,
 }
 
 /// Why a call step fails.
@@ -69,11 +72,12 @@ impl<'a> ActionCall<'a> {
             inputs: None,
             steps: Some(&caller),
             jobs: Some(self.jobs),
+            extra: Some(&self.extensions.contexts),
         };
         let cause = |text: String| message::action_inputs(&action.name, &text);
         let values = values(&self.step.with, &scope)
             .map_err(|text| (Reason::InvalidExpression, cause(text)))?;
-        bind(&action.spec.inputs, &values)
+        bind_with(&action.spec.inputs, &values, &self.extensions.input_types)
             .map_err(|error| (Reason::InputBindingFailed, cause(error.to_string())))
     }
 
@@ -99,6 +103,7 @@ impl<'a> ActionCall<'a> {
             inputs: Some(&inputs),
             steps: Some(&steps),
             jobs: Some(self.jobs),
+            extra: Some(&self.extensions.contexts),
         };
         let declared = action.spec.outputs.iter();
         let declared = declared.map(|(name, output)| (name.as_str(), output.value.as_str()));

@@ -13,7 +13,7 @@ use super::budget::Budget;
 use super::derive::{Derivation, fail};
 use super::scopes::Jobs;
 use super::{Called, Need, Ownership, Reason, StartCall, State, artifacts, message, outputs};
-use crate::bind::{MaterializeError, from_annotations, render_workflow};
+use crate::bind::{MaterializeError, from_annotations, render_workflow_with};
 use crate::definitions::Lookup;
 use crate::expr::Scope;
 use crate::graph::{CallError, calls};
@@ -69,13 +69,15 @@ pub(super) fn prepare(
     };
     let scope = Scope {
         jobs: Some(jobs),
+        extra: Some(&state.policy.extensions.contexts),
         ..Scope::default()
     };
     let given = values(&definition.with, &scope).map_err(|cause| {
         let text = message::call_inputs(job, &cause);
         Held::Failed(Reason::InvalidExpression, text)
     })?;
-    let rendered = render_workflow(spec, &given).map_err(|error| {
+    let types = &state.policy.extensions.input_types;
+    let rendered = render_workflow_with(spec, &given, types).map_err(|error| {
         let reason = match &error {
             MaterializeError::Bind(_) => Reason::InputBindingFailed,
             MaterializeError::Render(_) | MaterializeError::Contract(_) => Reason::CallRejected,
@@ -194,7 +196,7 @@ fn projected(job: &str, child: &Called, budget: &mut Budget) -> Result<Outputs, 
     let contract = from_annotations(&child.annotations);
     let none = BTreeMap::new();
     let jobs = status.jobs.as_ref().unwrap_or(&none);
-    outputs::of_contract(whose, &contract, jobs, budget).map_err(|(reason, cause)| {
+    outputs::of_contract(whose, &contract, &Jobs::all(jobs), budget).map_err(|(reason, cause)| {
         if reason == Reason::OutputsTooLarge {
             return (reason, cause);
         }

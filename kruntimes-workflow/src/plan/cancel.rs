@@ -1,6 +1,7 @@
 //! Cancellation: ask every unfinished child once, then wait (section 10).
 
 use kruntimes_core::api::{JobPhase, JobStatus, StepPhase, WorkflowRunPhase, WorkflowRunStatus};
+use kruntimes_core::keys::ANNOTATION_REPLACED_BY;
 use kruntimes_core::names;
 
 use super::children::unfinished;
@@ -24,7 +25,11 @@ pub(super) fn derive(state: &State, status: &mut WorkflowRunStatus, sure: bool) 
     status.message = None;
     explain(status);
     let now = state.now.to_seconds();
-    complete(status, message::REASON_CANCELLED, message::CANCELLED, now);
+    let text = match state.annotations.get(ANNOTATION_REPLACED_BY) {
+        Some(by) => message::replaced(by),
+        None => message::CANCELLED.to_owned(),
+    };
+    complete(status, message::REASON_CANCELLED, &text, now);
 }
 
 /// A call step between two steps of its Action does not stay open under a job that ended (W-91).

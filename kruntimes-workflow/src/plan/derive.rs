@@ -6,15 +6,19 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use kruntimes_core::api::{
-    Job, JobPhase, JobStatus, StepPhase, StepStatus, WorkflowRunPhase, WorkflowRunStatus,
+    Job, JobPhase, JobStatus, StepStatus, WorkflowRunPhase, WorkflowRunStatus,
 };
 use kruntimes_core::condition::{self, ConditionStatus, Fact};
 use kruntimes_core::keys::CONDITION_COMPLETED;
 
 use super::budget::Budget;
 use super::children::Children;
-use super::scopes::States;
-use super::{ChildNames, Need, Reason, State, artifacts, cancel, message, outputs};
+use super::conditions::Settled;
+use super::scopes::{Jobs, States};
+use super::{
+    ChildNames, Need, Reason, State, artifacts, cancel, conditions, message, outputs, rules,
+};
+use crate::extend::Extension;
 
 pub(super) type JobStates = BTreeMap<String, JobStatus>;
 
@@ -91,12 +95,13 @@ impl Derivation<'_> {
                 status.phase = WorkflowRunPhase::Running;
             }
         }
+        self.halt(status);
         if self.state.spec.cancel_requested {
             cancel::derive(self.state, status, self.needs.is_empty());
             return;
         }
         if let Some(jobs) = &mut status.jobs {
-            skip(jobs);
+            self.skip(jobs);
         }
         explain(status);
         self.finish(status);
@@ -121,7 +126,14 @@ impl Derivation<'_> {
         if job.phase.is_settled() {
             return;
         }
-        if let Some(step) = job.steps.iter().find(|step| step.phase.is_unsuccessful()) {
+        if self.state.policy.extensions.has(Extension::ContinueOnError) {
+            rules::conclude_steps(definition, job);
+        }
+        let failed = |step: &&StepStatus| step.conclusion().is_unsuccessful();
+        if let Some(step) = job.steps.iter().find(failed) {
+            if conditions::may_go_on(self.state, definition, job) {
+                return;
+            }
             if job.reason.is_none() || job.message.is_none() {
                 let (reason, text) = self.blame(name, step);
                 job.reason = job.reason.take().or(Some(reason.as_str().to_owned()));
@@ -130,7 +142,7 @@ impl Derivation<'_> {
             job.phase = JobPhase::Failed;
             return;
         }
-        let done = |step: &StepStatus| step.phase == StepPhase::Succeeded;
+        let done = |step: &StepStatus| step.conclusion().is_done();
         if job.steps.is_empty() || !job.steps.iter().all(done) {
             return;
         }
@@ -157,7 +169,13 @@ impl Derivation<'_> {
         if !jobs.values().all(|job| job.phase.is_settled()) {
             return;
         }
-        let failed = jobs.values().any(|job| job.phase == JobPhase::Failed);
+        let failed = jobs
+            .values()
+            .any(|job| job.conclusion() == JobPhase::Failed);
+        if rules::ran_out_of_time(jobs) {
+            rules::end_late(status, self.state.now.to_seconds());
+            return;
+        }
         let Some(jobs) = status.jobs.take() else {
             return;
         };
@@ -177,7 +195,8 @@ impl Derivation<'_> {
         if let Some(snapshot) = self.state.snapshot.as_ref() {
             let contract = &snapshot.outputs;
             let whose = || "the WorkflowRun".to_owned();
-            match outputs::of_contract(whose, contract, jobs, &mut self.budget) {
+            let seen = Jobs::all(jobs).with_legs(&snapshot.legs);
+            match outputs::of_contract(whose, contract, &seen, &mut self.budget) {
                 Ok(outputs) => status.outputs = outputs,
                 Err((_, cause)) => {
                     let reason = Reason::OutputEvaluationFailed.as_str();
@@ -218,22 +237,32 @@ pub(super) fn complete(
     condition::set(&mut status.conditions, &fact, now);
 }
 
-/// Skips jobs behind a failed or skipped one, to a fixed point (W-74).
-fn skip(jobs: &mut JobStates) {
-    loop {
-        let blocked: Vec<_> = jobs
-            .iter()
-            .filter(|(_, job)| matches!(job.phase, JobPhase::Pending | JobPhase::Waiting))
-            .filter_map(|(name, job)| Some((name.clone(), skip_text(name, job, jobs)?)))
-            .collect();
-        if blocked.is_empty() {
-            return;
-        }
-        for (name, text) in blocked {
-            if let Some(job) = jobs.get_mut(&name) {
-                skip_job(job, text);
+impl Derivation<'_> {
+    /// Skips jobs behind a failed or skipped one, to a fixed point (W-74), or as their conditions say.
+    fn skip(&self, jobs: &mut JobStates) {
+        loop {
+            let blocked: Vec<_> = jobs
+                .iter()
+                .filter(|(_, job)| matches!(job.phase, JobPhase::Pending | JobPhase::Waiting))
+                .filter_map(|(name, job)| Some((name.clone(), self.settle(name, job, jobs)?)))
+                .collect();
+            if blocked.is_empty() {
+                return;
+            }
+            for (name, settled) in blocked {
+                if let Some(job) = jobs.get_mut(&name) {
+                    settled.record(job);
+                }
             }
         }
+    }
+
+    fn settle(&self, name: &str, job: &JobStatus, jobs: &JobStates) -> Option<Settled> {
+        if let Some(decided) = self.conditional(name, job, jobs) {
+            return (!matches!(decided, Settled::Open)).then_some(decided);
+        }
+        let text = skip_text(name, job, jobs)?;
+        Some(Settled::Skipped(Reason::DependencyFailed, text))
     }
 }
 
@@ -254,7 +283,7 @@ pub(super) fn skip_text(name: &str, job: &JobStatus, jobs: &dyn States) -> Optio
 fn blocker<'a>(jobs: &dyn States, job: &'a JobStatus) -> Option<(&'a str, JobPhase)> {
     let with = |wanted: JobPhase| {
         let mut pre = job.pre.iter();
-        let found = pre.find(|need| jobs.job(need).is_some_and(|job| job.phase == wanted));
+        let found = pre.find(|need| jobs.job(need).is_some_and(|job| job.conclusion() == wanted));
         found.map(|need| (need.as_str(), wanted))
     };
     with(JobPhase::Failed).or_else(|| with(JobPhase::Skipped))
@@ -264,7 +293,9 @@ fn blocker<'a>(jobs: &dyn States, job: &'a JobStatus) -> Option<(&'a str, JobPha
 pub(super) fn explain(status: &mut WorkflowRunStatus) {
     let jobs = status.jobs.iter().flatten();
     let mut failed = jobs.map(|(_, job)| job).filter(|job| {
-        job.phase == JobPhase::Failed || job.steps.iter().any(|step| step.phase.is_unsuccessful())
+        let failed = |step: &StepStatus| step.conclusion().is_unsuccessful();
+        job.conclusion() == JobPhase::Failed
+            || (job.conclusion.is_none() && job.steps.iter().any(failed))
     });
     let first = failed.find_map(|job| job.message.clone());
     if let Some(text) = first {

@@ -1,20 +1,23 @@
 //! Accepts or refuses a definition and lays out its initial status.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kruntimes_core::api::{
-    ActionStepStatus, Job, JobPhase, JobStatus, Step, StepStatus, WorkflowRunPhase,
-    WorkflowRunStatus,
+    ActionStepStatus, Job, JobPhase, JobStatus, Reused, Step, StepPhase, StepStatus,
+    WorkflowRunPhase, WorkflowRunStatus,
 };
 use kruntimes_core::condition::{self, ConditionStatus, Fact};
 use kruntimes_core::keys::{CONDITION_ACCEPTED, LABEL_WORKFLOW_RUN_UID};
 use kruntimes_core::names;
 
 use super::derive::complete;
-use super::{Action, CallValidation, Initialize, Need, State, call, message};
+use super::{Action, CallValidation, Initialize, Need, State, call, message, rules};
 use crate::bind::from_annotations;
 use crate::definitions::Lookup;
+use crate::expansion::{Legs, expand};
+use crate::extend::refuse_spec;
 use crate::graph::{self, Invalid, Problem};
 use crate::location::Location;
 use crate::snapshot::{FrozenAction, FrozenSpec, Snapshot, call_site};
@@ -64,9 +67,13 @@ pub(super) fn initialize(state: &State, status: &mut WorkflowRunStatus) -> (Acti
 }
 
 fn freeze(state: &State) -> Result<Snapshot, Held> {
-    let jobs = &state.spec.jobs;
-    graph::validate(jobs)?;
-    let actions = resolve(state)?;
+    let extensions = &state.policy.extensions;
+    refuse_spec(&state.spec, extensions)?;
+    let (jobs, legs) = concrete(&state.spec.jobs)?;
+    let jobs = &*jobs;
+    graph::validate_with(jobs, extensions)?;
+    reusable(state, jobs)?;
+    let actions = resolve(state, jobs)?;
     graph::artifact_edges(jobs)?;
     for (site, action) in &actions {
         let (name, step) = site;
@@ -81,21 +88,54 @@ fn freeze(state: &State) -> Result<Snapshot, Held> {
         actions: sites
             .map(|((job, step), action)| (call_site(job, step), action))
             .collect(),
+        legs,
         outputs: from_annotations(&state.annotations),
         spec: FrozenSpec { jobs: jobs.clone() },
     };
     snapshot.check_size()?;
     check_growth(state, &snapshot)?;
-    check_calls(state)?;
+    check_calls(state, jobs)?;
     Ok(snapshot)
+}
+
+type Jobs = BTreeMap<String, Job>;
+
+/// Replaces jobs with a matrix by their legs (W-200).
+fn concrete(jobs: &Jobs) -> Result<(Cow<'_, Jobs>, Legs), Invalid> {
+    if jobs.values().all(|job| job.matrix.is_none()) {
+        return Ok((Cow::Borrowed(jobs), Legs::new()));
+    }
+    let expanded = expand(jobs)?;
+    Ok((Cow::Owned(expanded.jobs), expanded.legs))
+}
+
+/// Checks that results to be reused fit the jobs (W-207).
+fn reusable(state: &State, jobs: &Jobs) -> Result<(), Invalid> {
+    for (name, reused) in &state.spec.reuse {
+        let refuse = |rule| {
+            let job = name.clone();
+            let location = Location::default().field(format!("reuse.{name}"));
+            Err(Problem::Reuse { job, rule }.at(location))
+        };
+        let Some(job) = jobs.get(name) else {
+            return refuse("names no job");
+        };
+        let count = reused.steps.len();
+        let first = job.steps.iter().take(count).map(|step| &step.name);
+        let fits = count < job.steps.len() && first.eq(reused.steps.iter().map(|step| &step.name));
+        if count > 0 && !fits {
+            return refuse("must name the first steps of the job, and not all");
+        }
+    }
+    Ok(())
 }
 
 type Frozen<'a> = BTreeMap<(&'a str, &'a str), FrozenAction>;
 
 /// Freezes the Action of every call site, in job and step order (W-109).
-fn resolve(state: &State) -> Result<Frozen<'_>, Held> {
+fn resolve<'a>(state: &State, jobs: &'a Jobs) -> Result<Frozen<'a>, Held> {
     let sites = || {
-        state.spec.jobs.iter().flat_map(|(name, job)| {
+        jobs.iter().flat_map(|(name, job)| {
             let calls = job.steps.iter().filter_map(|step| {
                 let action = step.uses.as_deref()?;
                 Some((name.as_str(), step.name.as_str(), action))
@@ -120,7 +160,7 @@ fn resolve(state: &State) -> Result<Frozen<'_>, Held> {
             let problem = Problem::ActionMissing { job, step, action };
             return Err(problem.at(location()).into());
         };
-        graph::action(spec).map_err(|cause| {
+        graph::action_with(spec, &state.policy.extensions).map_err(|cause| {
             let (job, step, action) = own();
             let cause = Box::new(cause);
             let problem = Problem::ActionInvalid {
@@ -138,12 +178,12 @@ fn resolve(state: &State) -> Result<Frozen<'_>, Held> {
 }
 
 /// Looks at every call now, where the operator wants that (W-18).
-fn check_calls(state: &State) -> Result<(), Held> {
+fn check_calls(state: &State, jobs: &Jobs) -> Result<(), Held> {
     match state.policy.call_validation {
         CallValidation::AtCall => return Ok(()),
         CallValidation::AtInitialize => {}
     }
-    for (name, job) in &state.spec.jobs {
+    for (name, job) in jobs {
         let Some(workflow) = &job.uses else { continue };
         call::callable(state, workflow, name).map_err(|held| match held {
             call::Held::Needs(needs) => Held::Needs(needs),
@@ -182,9 +222,16 @@ fn accepted(state: &State, snapshot: &Snapshot, name: &str) -> WorkflowRunStatus
     status.message = None;
     status.snapshot_name = Some(name.to_owned());
     status.jobs = Some(
-        jobs.map(|(name, job)| (name.clone(), initial(name, job, snapshot)))
-            .collect(),
+        jobs.map(|(name, job)| {
+            let mut laid_out = initial(name, job, snapshot);
+            if let Some(reused) = state.spec.reuse.get(name) {
+                reuse(&mut laid_out, reused);
+            }
+            (name.clone(), laid_out)
+        })
+        .collect(),
     );
+    status.deadline = rules::deadline(state);
     let reason = message::REASON_ACCEPTED;
     let fact = Fact::new(
         CONDITION_ACCEPTED,
@@ -226,6 +273,28 @@ fn initial(name: &str, job: &Job, snapshot: &Snapshot) -> JobStatus {
         pre,
         steps: job.steps.iter().map(step).collect(),
         ..JobStatus::default()
+    }
+}
+
+/// Takes over what an earlier execution left of a job, or of its first steps (W-207).
+fn reuse(job: &mut JobStatus, reused: &Reused) {
+    if reused.steps.is_empty() {
+        job.phase = JobPhase::Succeeded;
+        job.outputs.clone_from(&reused.outputs);
+        job.artifacts.clone_from(&reused.artifacts);
+        job.steps.iter_mut().for_each(done);
+        return;
+    }
+    for (step, reused) in job.steps.iter_mut().zip(&reused.steps) {
+        done(step);
+        step.outputs.clone_from(&reused.outputs);
+    }
+}
+
+fn done(step: &mut StepStatus) {
+    step.phase = StepPhase::Succeeded;
+    for inner in &mut step.action_steps {
+        inner.phase = StepPhase::Succeeded;
     }
 }
 

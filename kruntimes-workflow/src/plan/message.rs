@@ -21,6 +21,12 @@ pub const REASON_VALIDATION_FAILED: &str = "WorkflowValidationFailed";
 pub const REASON_SUCCEEDED: &str = "WorkflowRunSucceeded";
 /// Reason of `Completed` when a job failed.
 pub const REASON_JOB_FAILED: &str = "JobFailed";
+/// Reason of `Completed` when the time for the whole was over (W-209).
+pub const REASON_TIMED_OUT: &str = "WorkflowRunTimedOut";
+/// Message of a WorkflowRun whose time was over.
+pub const TIMED_OUT: &str = "WorkflowRun timed out";
+/// What is said of something behind a gate that was denied.
+pub const GATE_DENIED: &str = "its gate was denied";
 /// Reason of `Completed` after cancellation.
 pub const REASON_CANCELLED: &str = "WorkflowRunCancelled";
 /// Condition type that says why outputs are absent (W-86).
@@ -66,6 +72,16 @@ pub enum Reason {
     DependencyFailed,
     /// The WorkflowRun was cancelled between two steps.
     Cancelled,
+    /// The condition of the job does not hold (W-198).
+    ConditionFalse,
+    /// Another job failed, and the rest is not to go on (W-199).
+    FailFast,
+    /// The decision it waited for is no (W-202).
+    GateDenied,
+    /// The job took too long (W-209).
+    JobTimeout,
+    /// The WorkflowRun took too long (W-209).
+    WorkflowTimeout,
 }
 
 impl Reason {
@@ -90,6 +106,11 @@ impl Reason {
             Self::ChildMissing => "ChildMissing",
             Self::DependencyFailed => "DependencyFailed",
             Self::Cancelled => "Cancelled",
+            Self::ConditionFalse => "ConditionFalse",
+            Self::FailFast => "FailFast",
+            Self::GateDenied => "GateDenied",
+            Self::JobTimeout => "JobTimeout",
+            Self::WorkflowTimeout => "WorkflowTimeout",
         }
     }
 
@@ -98,9 +119,11 @@ impl Reason {
         match phase {
             StepPhase::Timeout => Self::StepTimeout,
             StepPhase::Cancelled => Self::StepCancelled,
-            StepPhase::Pending | StepPhase::Running | StepPhase::Succeeded | StepPhase::Failed => {
-                Self::StepFailed
-            }
+            StepPhase::Pending
+            | StepPhase::Running
+            | StepPhase::Succeeded
+            | StepPhase::Skipped
+            | StepPhase::Failed => Self::StepFailed,
         }
     }
 }
@@ -136,9 +159,11 @@ fn ended(whose: &str, phase: StepPhase, said: &str) -> String {
     let how = match phase {
         StepPhase::Timeout => "timed out",
         StepPhase::Cancelled => "was cancelled",
-        StepPhase::Pending | StepPhase::Running | StepPhase::Succeeded | StepPhase::Failed => {
-            "failed"
-        }
+        StepPhase::Pending
+        | StepPhase::Running
+        | StepPhase::Succeeded
+        | StepPhase::Skipped
+        | StepPhase::Failed => "failed",
     };
     let colon = if said.is_empty() { "" } else { ": " };
     fit(&format!("{whose} {how}{colon}{said}"))
@@ -301,6 +326,64 @@ pub fn dependency(job: &str, need: &str, phase: &str) -> String {
 pub fn job_cancelled(job: &str) -> String {
     fit(&format!(
         "job {} was cancelled before it finished",
+        quoted(job)
+    ))
+}
+
+/// The condition of a job does not hold (W-198).
+pub fn condition_false(job: &str, condition: &str) -> String {
+    fit(&format!(
+        "condition of job {} is false: {condition}",
+        quoted(job)
+    ))
+}
+
+/// The condition of a job cannot be decided (W-198).
+pub fn condition_invalid(job: &str, cause: &str) -> String {
+    fit(&format!("decide job {}: {cause}", quoted(job)))
+}
+
+/// A job was stopped because another one failed (W-199).
+pub fn failed_fast(job: &str) -> String {
+    fit(&format!(
+        "job {} was stopped because another job failed",
+        quoted(job)
+    ))
+}
+
+/// The gate of a job was denied (W-202).
+pub fn gate_denied(job: &str) -> String {
+    fit(&format!(
+        "job {} was not started: {GATE_DENIED}",
+        quoted(job)
+    ))
+}
+
+/// A member of a concurrency group waits (W-203).
+pub fn behind(workflow_run: &str) -> String {
+    fit(&format!(
+        "waits for workflowrun {} of its concurrency group",
+        quoted(workflow_run)
+    ))
+}
+
+/// A younger member of the concurrency group replaced the WorkflowRun (W-203).
+pub fn replaced(by: &str) -> String {
+    let by = quoted(by);
+    fit(&format!(
+        "{CANCELLED}: workflowrun {by} of its concurrency group replaces it"
+    ))
+}
+
+/// A job took too long (W-209).
+pub fn job_timed_out(job: &str) -> String {
+    fit(&format!("job {} timed out", quoted(job)))
+}
+
+/// A job did not end before the time of the whole was over (W-209).
+pub fn workflow_timed_out(job: &str) -> String {
+    fit(&format!(
+        "job {} did not end before the WorkflowRun timed out",
         quoted(job)
     ))
 }

@@ -158,13 +158,14 @@ impl Derivation<'_> {
         let defined = &snapshot.spec.jobs;
         let named = |step: &&kruntimes_core::api::Step| step.name == job.steps[index].name;
         let step = definition?.steps.iter().find(named)?;
-        let jobs = Jobs::seen_from(name, defined, others);
+        let jobs = Jobs::seen_from(name, defined, others).with_legs(&snapshot.legs);
         let call = ActionCall {
             job: name,
             status: job,
             index,
             step,
             jobs: &jobs,
+            extensions: &self.state.policy.extensions,
         };
         let outputs = call
             .frozen(snapshot)

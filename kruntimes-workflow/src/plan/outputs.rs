@@ -8,7 +8,7 @@ use kruntimes_core::limits::OUTPUTS_MAX_KEYS;
 use kruntimes_core::message::quoted;
 
 use super::budget::{Budget, bytes};
-use super::scopes::{Jobs, States, Steps};
+use super::scopes::{Jobs, Steps};
 use super::{Reason, message};
 use crate::expr::{Error, Scope, evaluate, measure};
 use crate::graph::is_output_name;
@@ -50,7 +50,7 @@ pub(super) fn of_job(
 pub(super) fn of_contract(
     whose: impl Fn() -> String,
     contract: &BTreeMap<String, Output>,
-    status: &dyn States,
+    jobs: &Jobs<'_>,
     budget: &mut Budget,
 ) -> Result<Outputs, (Reason, String)> {
     if let Some(name) = contract.keys().find(|name| !is_output_name(name)) {
@@ -58,9 +58,8 @@ pub(super) fn of_contract(
         let text = message::malformed_contract(&key);
         return Err((Reason::OutputEvaluationFailed, text));
     }
-    let jobs = Jobs::all(status);
     let scope = Scope {
-        jobs: Some(&jobs),
+        jobs: Some(jobs),
         ..Scope::default()
     };
     let declared = contract.iter();

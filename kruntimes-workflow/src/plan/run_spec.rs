@@ -39,6 +39,9 @@ pub(super) fn run_spec(
             ..Source::default()
         }),
         env: environment(step, published, scope)?,
+        // Present only where their extensions are on.
+        timeout: step.timeout,
+        retry_policy: step.retry.as_deref().cloned(),
         ..RunSpec::default()
     })
 }

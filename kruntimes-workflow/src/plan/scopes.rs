@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kruntimes_core::api::{ActionStepStatus, Job, JobPhase, JobStatus, StepPhase, StepStatus};
 
+use crate::expansion::{Legs, combined};
 use crate::expr::Source;
 use crate::graph;
 
@@ -21,7 +22,7 @@ impl Slot for StepStatus {
     }
 
     fn phase(&self) -> StepPhase {
-        self.phase
+        self.conclusion()
     }
 
     fn outputs(&self) -> &BTreeMap<String, String> {
@@ -101,9 +102,11 @@ pub(super) struct Jobs<'a> {
     /// The job whose texts are read, with all jobs of the definition; absent means that all may be named.
     reader: Option<(&'a str, &'a BTreeMap<String, Job>)>,
     /// Jobs that the reader depends on, once somebody names one that it does not need directly.
-    before: OnceCell<BTreeSet<&'a str>>,
+    before: OnceCell<BTreeSet<String>>,
     /// The state of all jobs.
     pub(super) status: &'a dyn States,
+    /// Outputs of jobs that became legs, once all legs succeeded (W-200).
+    combined: BTreeMap<&'a str, Option<BTreeMap<String, String>>>,
 }
 
 impl<'a> Jobs<'a> {
@@ -117,7 +120,19 @@ impl<'a> Jobs<'a> {
             reader: Some((job, defined)),
             before: OnceCell::new(),
             status,
+            combined: BTreeMap::new(),
         }
+    }
+
+    /// Adds the jobs that became legs, as far as all legs may be named.
+    pub(super) fn with_legs(mut self, legs: &'a Legs) -> Self {
+        for (name, legs) in legs {
+            let visible = legs.iter().all(|leg| self.is_visible(leg));
+            let status = self.status;
+            let outputs = visible.then(|| combined(legs, |leg| status.job(leg)));
+            self.combined.insert(name, outputs.flatten());
+        }
+        self
     }
 
     /// What the outputs of a finished WorkflowRun may read.
@@ -126,6 +141,7 @@ impl<'a> Jobs<'a> {
             reader: None,
             before: OnceCell::new(),
             status,
+            combined: BTreeMap::new(),
         }
     }
 
@@ -135,16 +151,21 @@ impl<'a> Jobs<'a> {
         };
         let needs = defined.get(reader).map_or(&[][..], |job| &job.needs);
         let direct = name != reader && needs.iter().any(|need| need == name);
-        let before = || {
-            self.before
-                .get_or_init(|| graph::ancestors(defined, reader))
+        let owned = || {
+            graph::ancestors(defined, reader)
+                .into_iter()
+                .map(str::to_owned)
         };
+        let before = || self.before.get_or_init(|| owned().collect());
         direct || before().contains(name)
     }
 }
 
 impl Source for Jobs<'_> {
     fn knows(&self, name: &str) -> bool {
+        if self.combined.contains_key(name) {
+            return true;
+        }
         match self.reader {
             Some((_, defined)) => defined.contains_key(name),
             None => self.status.job(name).is_some(),
@@ -152,6 +173,9 @@ impl Source for Jobs<'_> {
     }
 
     fn outputs(&self, name: &str) -> Option<&BTreeMap<String, String>> {
+        if let Some(combined) = self.combined.get(name) {
+            return combined.as_ref();
+        }
         let job = self.status.job(name).filter(|_| self.is_visible(name))?;
         (job.phase == JobPhase::Succeeded).then_some(&job.outputs)
     }

@@ -13,7 +13,9 @@ use kruntimes_core::names;
 use super::action_call::{ActionCall, Failure};
 use super::call::{self, Held};
 use super::children::Children;
+use super::conditions::{self, Settled};
 use super::derive::{explain, fail};
+use super::rules::{self, Gate};
 use super::run_spec::run_spec;
 use super::scopes::{Jobs, Steps, Within};
 use super::{
@@ -21,6 +23,7 @@ use super::{
     workspace,
 };
 use crate::expr::Scope;
+use crate::extend::{Extension, Verdict};
 use crate::snapshot::Snapshot;
 
 type JobStates = BTreeMap<String, JobStatus>;
@@ -35,6 +38,10 @@ pub(super) enum Attempt {
     Held(Held),
     /// A step that fails; with an Action step where that is what failed.
     Refused(usize, Option<usize>, Failure),
+    /// Steps that their conditions decided.
+    Settled(Box<JobStatus>),
+    /// A job that a predicate skips.
+    Skipped(String),
 }
 
 /// Returns what may start, at most one target per job (W-60, W-78), and what to read before more can.
@@ -51,19 +58,25 @@ pub(super) fn targets(
         return (Targets::default(), Vec::new());
     };
     let mut attempts = Vec::new();
-    for (name, definition) in &snapshot.spec.jobs {
-        let ready = jobs.get(name).filter(|job| is_ready(&jobs, job));
-        let Some(job) = ready else { continue };
+    let definitions = &snapshot.spec.jobs;
+    let ready = |(name, definition): &(&String, &Job)| {
+        let job = jobs.get(*name);
+        job.is_some_and(|job| is_ready(state, snapshot, (name, definition), &jobs, job))
+    };
+    let ready = definitions.iter().filter(ready);
+    let ready = ready.map(|(name, _)| name.as_str()).collect();
+    for name in rules::admitted(state, snapshot, &jobs, ready) {
         let position = Position {
             state,
             snapshot,
             children,
             name,
-            definition,
-            job,
-            jobs: &Jobs::seen_from(name, &snapshot.spec.jobs, &jobs),
+            definition: &definitions[name],
+            job: &jobs[name],
+            jobs: &Jobs::seen_from(name, definitions, &jobs).with_legs(&snapshot.legs),
         };
-        attempts.extend(position.attempt().map(|attempt| (name, attempt)));
+        let found = position.attempts().into_iter();
+        attempts.extend(found.map(|attempt| (name, attempt)));
     }
     let (mut targets, mut needs) = (Targets::default(), Vec::new());
     for (name, attempt) in attempts {
@@ -99,6 +112,12 @@ impl Attempt {
                 refuse(job, index, inner, failure.reason, failure.text);
                 return false;
             }
+            Self::Settled(settled) => {
+                *job = *settled;
+                job.phase = JobPhase::Running;
+                return false;
+            }
+            Self::Skipped(text) => Settled::Skipped(Reason::ConditionFalse, text).record(job),
         }
         true
     }
@@ -124,14 +143,28 @@ pub(super) fn refuse(
     }
 }
 
-/// Tells whether a job has started or may start (W-76).
-fn is_ready(jobs: &JobStates, job: &JobStatus) -> bool {
+/// Tells whether a job has started or may start (W-76, W-198).
+fn is_ready(
+    state: &State,
+    snapshot: &Snapshot,
+    (name, definition): (&str, &Job),
+    jobs: &JobStates,
+    job: &JobStatus,
+) -> bool {
     let done = |need: &String| {
         let need = jobs.get(need);
-        need.is_some_and(|need| need.phase == JobPhase::Succeeded)
+        need.is_some_and(|need| need.conclusion() == JobPhase::Succeeded)
+    };
+    let conditional = || {
+        let on = state.policy.extensions.has(Extension::Conditions);
+        definition.condition.is_some() && on
     };
     match job.phase {
         JobPhase::Running => true,
+        // A condition that does not hold has settled the job by now.
+        JobPhase::Pending | JobPhase::Waiting if conditional() => {
+            conditions::before_is_settled(snapshot, name, jobs)
+        }
         JobPhase::Pending | JobPhase::Waiting => job.pre.iter().all(done),
         JobPhase::Succeeded | JobPhase::Failed | JobPhase::Skipped => false,
     }
@@ -149,6 +182,54 @@ pub(super) struct Position<'a> {
 }
 
 impl Position<'_> {
+    /// Builds what a job yields: what its conditions decide, and what it starts next.
+    fn attempts(&self) -> Vec<Attempt> {
+        if let Some(refusal) = self.entry() {
+            return vec![refusal];
+        }
+        if !conditions::is_conditional(self.state, self.definition) {
+            return self.attempt().into_iter().collect();
+        }
+        let mut settled = Box::new(self.job.clone());
+        let own = (self.name, self.definition);
+        if !conditions::settle_steps(self.state, self.snapshot, own, self.jobs, &mut settled) {
+            return self.attempt().into_iter().collect();
+        }
+        let next = Position {
+            state: self.state,
+            snapshot: self.snapshot,
+            children: self.children,
+            name: self.name,
+            definition: self.definition,
+            job: &settled,
+            jobs: self.jobs,
+        };
+        let next = next.attempt();
+        [Attempt::Settled(settled)]
+            .into_iter()
+            .chain(next)
+            .collect()
+    }
+
+    /// Says what keeps a job from starting for good: a gate, or a predicate.
+    fn entry(&self) -> Option<Attempt> {
+        if self.job.phase == JobPhase::Running {
+            return None;
+        }
+        let failed = |reason, text| Some(Attempt::Held(Held::Failed(reason, text)));
+        if rules::gate(self.state, self.definition.gate.as_deref()) == Gate::Denied {
+            return failed(Reason::GateDenied, message::gate_denied(self.name));
+        }
+        match conditions::decide_job(self.state, self.name, self.job) {
+            Verdict::Run => None,
+            Verdict::Skip(why) => Some(Attempt::Skipped(message::fit(&why))),
+            Verdict::Fail(why) => {
+                let text = message::condition_invalid(self.name, &why);
+                failed(Reason::InvalidExpression, text)
+            }
+        }
+    }
+
     /// Builds what a ready job starts next, if nothing stands for it yet (W-77).
     fn attempt(&self) -> Option<Attempt> {
         if self.definition.uses.is_none() {
@@ -176,9 +257,24 @@ impl Position<'_> {
     /// The steps of the status are those of the definition.
     pub(super) fn step(&self) -> Option<Attempt> {
         let mut steps = self.job.steps.iter();
-        let index = steps.position(|step| step.phase != StepPhase::Succeeded)?;
+        let index = if conditions::is_conditional(self.state, self.definition) {
+            // Failed steps may lie before it; what may not start has been decided.
+            let open = |phase| matches!(phase, StepPhase::Pending | StepPhase::Running);
+            steps.position(|step| open(step.phase))?
+        } else {
+            steps.position(|step| !step.conclusion().is_done())?
+        };
         let status = &self.job.steps[index];
         let step = &self.definition.steps[index];
+        let gate = (status.phase == StepPhase::Pending).then_some(&step.gate);
+        match rules::gate(self.state, gate.and_then(Option::as_deref)) {
+            Gate::Open => {}
+            Gate::Closed => return None,
+            Gate::Denied => {
+                let reason = Reason::GateDenied;
+                return Some(self.refused(index, None, reason, message::GATE_DENIED));
+            }
+        }
         if step.uses.is_some() {
             return self.action_step(index);
         }
@@ -193,6 +289,7 @@ impl Position<'_> {
             inputs: None,
             steps: Some(&before),
             jobs: Some(self.jobs),
+            extra: Some(&self.state.policy.extensions.contexts),
         };
         let spec = self
             .published(index)
@@ -213,6 +310,7 @@ impl Position<'_> {
             index,
             step: &self.definition.steps[index],
             jobs: self.jobs,
+            extensions: &self.state.policy.extensions,
         };
         if !matches!(status.phase, StepPhase::Pending | StepPhase::Running) {
             return None;
@@ -243,6 +341,7 @@ impl Position<'_> {
             inputs: Some(&inputs),
             steps: Some(&within),
             jobs: Some(self.jobs),
+            extra: Some(&self.state.policy.extensions.contexts),
         };
         let published = self.published(index).and_then(|mut published| {
             environment::publish(&mut published, &status.action_steps[..at])?;

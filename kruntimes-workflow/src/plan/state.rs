@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kruntimes_core::api::{
-    ArtifactRef, RunPhase, WorkflowRunSpec, WorkflowRunStatus, WorkspacePhase,
+    ArtifactRef, Decision, RunPhase, WorkflowRunSpec, WorkflowRunStatus, WorkspacePhase,
 };
 use kruntimes_core::time::Time;
 
+use crate::concurrency::Contender;
 use crate::definitions::Definitions;
+use crate::extend::Extensions;
 use crate::snapshot::{Snapshot, SnapshotError};
 
 /// Everything known about one WorkflowRun at one moment.
@@ -50,6 +52,12 @@ pub struct State {
     pub definitions: Definitions,
     /// Choices of the operator.
     pub policy: Policy,
+    /// When the WorkflowRun was created; its age in its concurrency group (W-203).
+    pub created: Time,
+    /// The other live members of its concurrency group, in any order.
+    pub rivals: Vec<Contender>,
+    /// Decisions about gates, beside those of the spec (W-202).
+    pub decisions: BTreeMap<String, Decision>,
 }
 
 /// Choices of the operator that are not in any object.
@@ -60,6 +68,8 @@ pub struct Policy {
     pub job_workspace: JobWorkspace,
     /// When the Workflows that jobs call are looked at for the first time.
     pub call_validation: CallValidation,
+    /// What is accepted beyond the built-in API; nothing unless set (section 18.1).
+    pub extensions: Extensions,
 }
 
 /// When the Workflows that jobs call are looked at for the first time (W-18).

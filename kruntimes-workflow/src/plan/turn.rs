@@ -6,8 +6,9 @@ use super::children::Children;
 use super::derive::{derive, explain, fail};
 use super::{
     Action, ChildNames, Need, Outcome, Reason, Stage, State, Step, StepKey, cancel, initialize,
-    message, start, workspace,
+    message, rules, start, workspace,
 };
+use crate::concurrency::Admission;
 
 /// Decides the next turn of a WorkflowRun. Pure and total (W-57).
 pub fn calculate(state: &State) -> Step {
@@ -18,6 +19,7 @@ pub fn calculate(state: &State) -> Step {
             action: Action::None,
             needs: Vec::new(),
             adopt: ChildNames::default(),
+            wake: None,
         };
     }
     let mut derived = derive(state);
@@ -25,10 +27,17 @@ pub fn calculate(state: &State) -> Step {
     let mut stage = stage(state, &desired);
     let asked = cancel::targets(state);
     let action = if asked.is_empty() {
-        let (action, needs) = match stage {
-            Stage::Terminal | Stage::Cancelling => (Action::None, Vec::new()),
-            Stage::Empty => initialize::initialize(state, &mut desired),
-            Stage::Pending | Stage::Running => start(state, &derived.children, &mut desired),
+        let (action, needs) = match (stage, rules::admission(state)) {
+            (Stage::Terminal | Stage::Cancelling, _) => (Action::None, Vec::new()),
+            (_, Admission::ReplacedBy(replaced_by)) => {
+                (Action::CancelItself { replaced_by }, Vec::new())
+            }
+            (Stage::Empty, Admission::Behind(name)) => {
+                desired.message = Some(message::behind(&name));
+                (Action::None, Vec::new())
+            }
+            (Stage::Empty, Admission::Run) => initialize::initialize(state, &mut desired),
+            (Stage::Pending | Stage::Running, _) => start(state, &derived.children, &mut desired),
         };
         derived.needs.extend(needs);
         derived.needs.sort();
@@ -38,8 +47,10 @@ pub fn calculate(state: &State) -> Step {
         stage = Stage::Cancelling;
         Action::RequestChildCancellation(asked)
     };
+    rules::set_deadlines(state, &action, &mut desired);
     Step {
         stage,
+        wake: rules::wake(state, &desired),
         desired,
         action,
         needs: derived.needs,
@@ -71,7 +82,8 @@ fn start(
         return (Action::None, Vec::new());
     };
     if let Some(jobs) = &desired.jobs {
-        let stranded = workspace::stranded(state, children, jobs);
+        let mut stranded = workspace::stranded(state, children, jobs);
+        stranded.add(rules::stopped(state, snapshot, children, desired));
         if !stranded.is_empty() {
             return (Action::RequestChildCancellation(stranded), Vec::new());
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kruntimes_core::api::{
-    Job, JobPhase, JobStatus, RunPhase, StepPhase, WorkspacePhase, WorkspaceRef,
+    Job, JobPhase, JobStatus, RunPhase, StepStatus, WorkspacePhase, WorkspaceRef,
 };
 use kruntimes_core::keys::{LABEL_WORKFLOW_JOB, LABEL_WORKFLOW_RUN_UID};
 use kruntimes_core::names;
@@ -149,8 +149,8 @@ pub(super) fn stranded_in(
 impl Derivation<'_> {
     /// Fails a job whose workspace is lost once none of its Runs is left (W-125).
     pub(super) fn watch_workspace(&mut self, name: &str, job: &mut JobStatus) {
-        let done = |phase: StepPhase| phase == StepPhase::Succeeded;
-        if job.phase != JobPhase::Running || job.steps.iter().all(|step| done(step.phase)) {
+        let done = |step: &StepStatus| step.conclusion().is_done();
+        if job.phase != JobPhase::Running || job.steps.iter().all(done) {
             return;
         }
         match condition(self.state, &self.children, name) {

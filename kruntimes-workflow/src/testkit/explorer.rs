@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kruntimes_core::api::{Job, JobPhase, WorkflowRunPhase, WorkflowRunStatus};
+use kruntimes_core::api::{Job, JobPhase, Strategy, WorkflowRunPhase, WorkflowRunStatus};
 
 use super::world::{Broken, World, writes};
 use super::{Rule, Script, Violation};
 use crate::definitions::Definitions;
+use crate::extend::{Extension, Extensions};
 use crate::plan::{Action, State};
 
 /// Worlds that are looked at unless another limit is set.
@@ -27,6 +28,9 @@ pub struct Explorer {
     crashes: bool,
     cancels: bool,
     limit: usize,
+    extensions: Extensions,
+    strategy: Option<Box<Strategy>>,
+    one_end: bool,
 }
 
 /// What was found out.
@@ -52,6 +56,9 @@ impl Explorer {
             crashes: true,
             cancels: false,
             limit: LIMIT,
+            extensions: Extensions::none(),
+            strategy: None,
+            one_end: true,
         }
     }
 
@@ -82,6 +89,18 @@ impl Explorer {
         self
     }
 
+    /// Accepts extensions, with rules for the whole execution (section 18.1).
+    ///
+    /// Where a deadline is set, every moment before and after it is looked at.
+    pub fn extensions(mut self, extensions: Extensions, strategy: Strategy) -> Self {
+        // What depends on who is first, or on time, ends in more than one way.
+        let timed = extensions.has(Extension::Timeouts);
+        self.one_end = !strategy.fail_fast && !timed;
+        self.extensions = extensions;
+        self.strategy = (strategy != Strategy::default()).then(|| Box::new(strategy));
+        self
+    }
+
     /// Sets how many worlds may be looked at.
     pub fn limit(mut self, worlds: usize) -> Self {
         self.limit = worlds;
@@ -103,6 +122,8 @@ impl Explorer {
             ..State::default()
         };
         state.spec.jobs = self.jobs.clone();
+        state.spec.strategy.clone_from(&self.strategy);
+        state.policy.extensions.clone_from(&self.extensions);
         let mut walk = Walk {
             explorer: self,
             seen: BTreeSet::new(),
@@ -156,7 +177,8 @@ impl Walk<'_> {
         }
         let step = world.decide()?;
         let writes = writes(&step.action).len();
-        let idle = step.action == Action::None && step.desired == world.state.status;
+        let waits = step.wake.is_some();
+        let idle = step.action == Action::None && step.desired == world.state.status && !waits;
         let from = if explorer.crashes { 1 } else { writes + 1 };
         for kept in from..=writes + 1 {
             let mut next = world.clone();
@@ -178,6 +200,11 @@ impl Walk<'_> {
             let mut next = world.clone();
             let by = next.end_call(*child, &explorer.script);
             self.reach(next, way, by);
+        }
+        if let Some(at) = step.wake {
+            let mut next = world.clone();
+            next.state.now = at;
+            self.reach(next, way, format!("the time became {at}"));
         }
         if explorer.cancels && !world.state.spec.cancel_requested {
             let mut next = world.clone();
@@ -202,7 +229,7 @@ impl Walk<'_> {
         let status = &comparable(status);
         match &self.end {
             None => self.end = Some(status.clone()),
-            Some(end) if end == status => {}
+            Some(end) if end == status || !self.explorer.one_end => {}
             Some(end) => return Err((Rule::SameEnd, format!("{status:?}\n  and {end:?}"))),
         }
         Ok(())

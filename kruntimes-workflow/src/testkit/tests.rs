@@ -362,3 +362,134 @@ fn w_194_the_scripted_executor_drives_a_driver() {
         ["jobs.a.steps.s", "jobs.l.steps.s", "jobs.r.steps.s"]
     );
 }
+
+/// Definitions that use extensions, through every order and every crash.
+mod extended {
+    use kruntimes_core::api::{Matrix, Strategy};
+    use kruntimes_core::duration::Duration;
+
+    use super::*;
+    use crate::extend::Extensions;
+
+    fn when(builder: JobBuilder, condition: &str) -> Job {
+        Job {
+            condition: Some(condition.to_owned()),
+            ..builder.build()
+        }
+    }
+
+    fn explored(jobs: Jobs, script: Script, strategy: Strategy) -> Explored {
+        let explorer = Explorer::new(jobs, script).extensions(Extensions::all(), strategy);
+        explorer
+            .explore()
+            .unwrap_or_else(|violation| panic!("{violation}"))
+    }
+
+    fn phases(explored: &Explored) -> String {
+        let jobs = explored.status.jobs.iter().flatten();
+        let phases: Vec<String> = jobs
+            .map(|(name, job)| format!("{name} {}", job.phase))
+            .collect();
+        phases.join(", ")
+    }
+
+    #[test]
+    fn w_194_w_198_conditions_lead_every_way_to_the_same_end() {
+        let flow: Jobs = [
+            ("a".to_owned(), a_job().build()),
+            ("b".to_owned(), a_job().build()),
+            (
+                "c".to_owned(),
+                when(a_job().needs(&["a", "b"]), "failure()"),
+            ),
+            (
+                "d".to_owned(),
+                when(a_job().needs(&["a", "b"]), "success()"),
+            ),
+            (
+                "e".to_owned(),
+                when(
+                    a_job().needs(&["d"]),
+                    "always() && needs.d.result == 'skipped'",
+                ),
+            ),
+        ]
+        .into();
+        let script = plain().fails("a/s");
+        let found = explored(flow, script, Strategy::default());
+        assert_eq!(
+            phases(&found),
+            "a Failed, b Succeeded, c Succeeded, d Skipped, e Succeeded"
+        );
+        assert!(found.worlds > 50);
+    }
+
+    #[test]
+    fn w_194_w_198_conditions_of_steps_survive_every_crash() {
+        let step = |name: &str, condition: &str| Step {
+            name: name.to_owned(),
+            run: Some("true".to_owned()),
+            condition: Some(condition.to_owned()),
+            ..Step::default()
+        };
+        let job = a_job()
+            .step("one", "1")
+            .step_with(step("two", "success()"))
+            .step_with(step("three", "failure()"))
+            .build();
+        let found = explored(
+            [("a".to_owned(), job)].into(),
+            plain().fails("a/one"),
+            Strategy::default(),
+        );
+        let job = &found.status.jobs.as_ref().unwrap()["a"];
+        let phases: Vec<&str> = job.steps.iter().map(|step| step.phase.as_str()).collect();
+        assert_eq!(phases, ["Failed", "Skipped", "Succeeded"]);
+    }
+
+    #[test]
+    fn w_194_w_200_w_203_legs_with_few_places_lead_every_way_to_the_same_end() {
+        let axes = [("v".to_owned(), ["1", "2", "3"].map(str::to_owned).into())].into();
+        let legs = Job {
+            matrix: Some(Box::new(Matrix {
+                axes,
+                ..Matrix::default()
+            })),
+            continue_on_error: true,
+            ..a_job().build()
+        };
+        let jobs = [
+            ("t".to_owned(), legs),
+            ("z".to_owned(), a_job().needs(&["t"]).build()),
+        ];
+        let strategy = Strategy {
+            max_parallel: Some(2),
+            ..Strategy::default()
+        };
+        let found = explored(jobs.into(), plain().fails("t.2/s"), strategy);
+        assert_eq!(
+            phases(&found),
+            "t.1 Succeeded, t.2 Failed, t.3 Succeeded, z Succeeded"
+        );
+        assert_eq!(found.status.phase, WorkflowRunPhase::Succeeded);
+    }
+
+    #[test]
+    fn w_194_w_199_w_209_fail_fast_and_deadlines_always_come_to_an_end() {
+        let strategy = |fail_fast, seconds| Strategy {
+            fail_fast,
+            timeout: Some(Duration::from_secs(seconds)),
+            ..Strategy::default()
+        };
+        let jobs = || flow("a b:x,y c<b");
+        let script = || plain().fails("a/s");
+        assert!(explored(jobs(), script(), strategy(true, 60)).worlds > 100);
+        let limited = Job {
+            timeout: Some(Duration::from_secs(5)),
+            ..a_job().build()
+        };
+        let mut jobs = jobs();
+        jobs.insert("a".to_owned(), limited);
+        assert!(explored(jobs, plain(), strategy(false, 60)).worlds > 100);
+    }
+}

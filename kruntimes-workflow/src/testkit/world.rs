@@ -36,12 +36,14 @@ pub(super) enum Write {
     Call(Box<StartCall>),
     AskRun(String),
     AskCall(String),
+    AskItself,
 }
 
 /// Returns the writes of an action in their order; the status, which comes last, is not among them.
 pub(super) fn writes(action: &Action) -> Vec<Write> {
     match action {
         Action::None => Vec::new(),
+        Action::CancelItself { .. } => vec![Write::AskItself],
         Action::Initialize(initialize) => {
             let snapshot = initialize.snapshot.iter();
             snapshot.cloned().map(Write::Freeze).collect()
@@ -140,6 +142,9 @@ impl World {
     /// Looks at the children themselves, not at what the status says of them.
     fn needs_first(&self, job: &str) -> Result<(), Broken> {
         let state = &self.state;
+        if !state.policy.extensions.is_empty() {
+            return self.needs_are_over(job);
+        }
         for need in &state.spec.jobs[job].needs {
             let broken = || {
                 (
@@ -171,6 +176,23 @@ impl World {
         Ok(())
     }
 
+    /// With conditions a job may start behind a failed one, but never beside a need that runs.
+    fn needs_are_over(&self, job: &str) -> Result<(), Broken> {
+        let state = &self.state;
+        let jobs = state.snapshot.as_ref().map(|snapshot| &snapshot.spec.jobs);
+        let needs = jobs.and_then(|jobs| jobs.get(job)).map(|job| &job.needs);
+        for need in needs.into_iter().flatten() {
+            let mut runs = state.children.iter();
+            let status = state.status.jobs.as_ref().and_then(|jobs| jobs.get(need));
+            let begun = status.is_some_and(|job| job.phase == JobPhase::Running);
+            if begun && runs.any(|run| run.job == *need && !run.phase.is_terminal()) {
+                let found = format!("{job} starts before {need} has ended");
+                return Err((Rule::NeedsFirst, found));
+            }
+        }
+        Ok(())
+    }
+
     /// Carries out the first `count` writes of a turn, and stores the status if that is more than all.
     pub(super) fn carry_out(&mut self, step: Step, count: usize) -> Result<(), Broken> {
         let writes = writes(&step.action);
@@ -186,6 +208,10 @@ impl World {
                     let mut found = self.state.children.iter_mut();
                     let found = found.find(|child| child.name == name);
                     ask(&name, found.map(|child| &mut child.cancel_asked))?;
+                }
+                Write::AskItself => {
+                    let asked = &mut self.state.spec.cancel_requested;
+                    ask("itself", Some(asked))?;
                 }
                 Write::AskCall(name) => {
                     let mut found = self.state.calls.iter_mut();
@@ -344,7 +370,10 @@ impl World {
         let mut all: Vec<String> = runs.chain(calls).chain(spaces).collect();
         all.sort_unstable();
         let (frozen, cancelled) = (state.snapshot.is_some(), state.spec.cancel_requested);
-        format!("{:?} {frozen} {cancelled} {all:?}", state.status)
+        format!(
+            "{} {:?} {frozen} {cancelled} {all:?}",
+            state.now, state.status
+        )
     }
 }
 

@@ -7,6 +7,7 @@ use kruntimes_core::nearest::meant;
 
 use super::decode::{Decoder, join};
 use super::{Finding, Node, Place, Severity, Source, compose, expression_span, has_errors, path};
+use crate::extend::Extensions;
 use crate::lint;
 
 /// What the group and version of every definition is called.
@@ -45,11 +46,11 @@ impl Definition {
         }
     }
 
-    fn lint(&self) -> Vec<lint::Finding> {
+    fn lint(&self, extensions: &Extensions) -> Vec<lint::Finding> {
         match self {
-            Self::Workflow(named) => lint::workflow(&named.spec),
-            Self::WorkflowRun(named) => lint::workflow_run(&named.spec),
-            Self::Action(named) => lint::action(&named.spec),
+            Self::Workflow(named) => lint::workflow_with(&named.spec, extensions),
+            Self::WorkflowRun(named) => lint::workflow_run_with(&named.spec, extensions),
+            Self::Action(named) => lint::action_with(&named.spec, extensions),
         }
     }
 }
@@ -63,6 +64,19 @@ impl Definition {
 ///
 /// Everything that is wrong with the file, in reading order, if anything is.
 pub fn read(name: &str, text: &str) -> Result<(Vec<Definition>, Vec<Finding>), Vec<Finding>> {
+    read_with(name, text, &Extensions::none())
+}
+
+/// Does what [`read`] does, for an engine that accepts extensions.
+///
+/// # Errors
+///
+/// Everything that is wrong with the file, in reading order, if anything is.
+pub fn read_with(
+    name: &str,
+    text: &str,
+    extensions: &Extensions,
+) -> Result<(Vec<Definition>, Vec<Finding>), Vec<Finding>> {
     let source = Source::new(name, text);
     let composed = compose(&source);
     let mut findings = composed.findings;
@@ -80,7 +94,7 @@ pub fn read(name: &str, text: &str) -> Result<(Vec<Definition>, Vec<Finding>), V
         let Some(definition) = definition.filter(|_| sound) else {
             continue;
         };
-        let found = definition.lint();
+        let found = definition.lint(extensions);
         findings.extend(
             found
                 .iter()
@@ -162,20 +176,33 @@ impl<'a> Decoder<'a> {
     }
 
     fn workflow(&mut self, node: &'a Node) -> WorkflowSpec {
-        let members = self.members(node, "spec", &["inputs", "outputs", "jobs"]);
+        let members = self.members(node, "spec", &["inputs", "outputs", "jobs", "strategy"]);
         WorkflowSpec {
             inputs: self.map(members.get("inputs"), "spec.inputs", Self::input),
             outputs: self.map(members.get("outputs"), "spec.outputs", Self::output),
             jobs: self.map(members.get("jobs"), "spec.jobs", Self::job),
+            strategy: self.strategy(members.get("strategy"), "spec.strategy"),
         }
     }
 
     fn workflow_run(&mut self, node: &'a Node) -> WorkflowRunSpec {
-        let members = self.members(node, "spec", &["jobs", "cancelRequested"]);
+        let known = [
+            "jobs",
+            "cancelRequested",
+            "strategy",
+            "suspend",
+            "decisions",
+            "reuse",
+        ];
+        let members = self.members(node, "spec", &known);
         let cancel = members.get("cancelRequested");
         WorkflowRunSpec {
             jobs: self.map(members.get("jobs"), "spec.jobs", Self::job),
             cancel_requested: self.boolean(cancel, "spec.cancelRequested"),
+            strategy: self.strategy(members.get("strategy"), "spec.strategy"),
+            suspend: self.boolean(members.get("suspend"), "spec.suspend"),
+            decisions: self.decisions(members.get("decisions"), "spec.decisions"),
+            reuse: self.map(members.get("reuse"), "spec.reuse", Self::reused),
         }
     }
 
@@ -190,16 +217,12 @@ impl<'a> Decoder<'a> {
 
     fn input(&mut self, node: &'a Node, path: &str) -> Input {
         let members = self.members(node, path, &["type", "required", "default"]);
-        if let Some(wanted) = members.get("type")
-            && wanted.text() != Some("string")
-        {
-            let help = Some("the only type is `string`".to_owned());
-            let at = join(path, "type");
-            self.report("K005", &at, format!("{at}: unknown type"), help);
-        }
+        let wanted = members
+            .get("type")
+            .map(|node| self.text(node, &join(path, "type")));
         let default = members.get("default");
         Input {
-            input_type: InputType::String,
+            input_type: wanted.map_or(InputType::String, InputType::from),
             required: self.boolean(members.get("required"), &join(path, "required")),
             default: default.map(|node| self.text(node, &join(path, "default"))),
         }
@@ -213,12 +236,24 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn optional(&mut self, node: Option<&&'a Node>, path: &str) -> Option<String> {
+    pub(super) fn optional(&mut self, node: Option<&&'a Node>, path: &str) -> Option<String> {
         node.map(|node| self.text(node, path))
     }
 
     fn job(&mut self, node: &'a Node, path: &str) -> Job {
-        let known = ["runs-on", "needs", "steps", "uses", "with", "outputs"];
+        let known = [
+            "runs-on",
+            "needs",
+            "steps",
+            "uses",
+            "with",
+            "outputs",
+            "if",
+            "continueOnError",
+            "timeout",
+            "matrix",
+            "gate",
+        ];
         let members = self.members(node, path, &known);
         let at = |name: &str| join(path, name);
         Job {
@@ -228,11 +263,29 @@ impl<'a> Decoder<'a> {
             uses: self.optional(members.get("uses"), &at("uses")),
             with: self.map(members.get("with"), &at("with"), Self::text),
             outputs: self.map(members.get("outputs"), &at("outputs"), Self::text),
+            condition: self.optional(members.get("if"), &at("if")),
+            continue_on_error: self.boolean(members.get("continueOnError"), &at("continueOnError")),
+            timeout: self.duration(members.get("timeout"), &at("timeout")),
+            matrix: self.matrix(members.get("matrix"), &at("matrix")),
+            gate: self.optional(members.get("gate"), &at("gate")),
         }
     }
 
     fn step(&mut self, node: &'a Node, path: &str) -> Step {
-        let known = ["name", "run", "args", "env", "uses", "with", "artifacts"];
+        let known = [
+            "name",
+            "run",
+            "args",
+            "env",
+            "uses",
+            "with",
+            "artifacts",
+            "if",
+            "continueOnError",
+            "timeout",
+            "retry",
+            "gate",
+        ];
         let members = self.members(node, path, &known);
         let at = |name: &str| join(path, name);
         let artifacts = members.get("artifacts");
@@ -246,6 +299,11 @@ impl<'a> Decoder<'a> {
             uses: self.optional(members.get("uses"), &at("uses")),
             with: self.map(members.get("with"), &at("with"), Self::text),
             artifacts: self.list(artifacts, &at("artifacts"), false, Self::artifact),
+            condition: self.optional(members.get("if"), &at("if")),
+            continue_on_error: self.boolean(members.get("continueOnError"), &at("continueOnError")),
+            timeout: self.duration(members.get("timeout"), &at("timeout")),
+            retry: self.retry(members.get("retry"), &at("retry")),
+            gate: self.optional(members.get("gate"), &at("gate")),
         }
     }
 

@@ -9,13 +9,14 @@
 mod compose;
 mod decode;
 mod definition;
+mod extension;
 mod finding;
 mod node;
 mod place;
 mod source;
 
 pub use compose::{Composed, compose};
-pub use definition::{Definition, Named, read};
+pub use definition::{Definition, Named, read, read_with};
 pub use finding::{Finding, Severity, has_errors};
 pub use node::{Content, Key, Located, Node, Segment};
 pub use place::{expression_at, expression_span, path};

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args as Group, Subcommand, ValueHint};
+use kruntimes_workflow::extend::Extensions;
 
 use super::{Command, Format};
 
@@ -48,6 +49,14 @@ pub(super) enum Engine {
         /// processors unless given
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
         slots: Option<u32>,
+        /// What workflows may use beyond the built-in API, such as conditions,matrix; `all` for everything
+        #[arg(
+            long,
+            value_name = "LIST",
+            default_value = "",
+            hide_default_value = true
+        )]
+        workflow_extensions: Extensions,
         /// Go to the background and return when the engine is ready
         #[arg(short, long)]
         detach: bool,
@@ -96,6 +105,8 @@ pub(crate) struct Up {
     pub(crate) port: u16,
     /// Steps at once in the provided Runtime.
     pub(crate) slots: Option<u32>,
+    /// What workflows may use beyond the built-in API.
+    pub(crate) extensions: Extensions,
     /// Whether to return when it is ready.
     pub(crate) detach: bool,
     /// Whether this is the process in the background.
@@ -109,12 +120,14 @@ impl Engine {
                 place,
                 port,
                 slots,
+                workflow_extensions,
                 detach,
                 background,
             } => Command::Up(Up {
                 dir: place.dir(),
                 port,
                 slots,
+                extensions: workflow_extensions,
                 detach,
                 background,
             }),

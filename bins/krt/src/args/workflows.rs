@@ -24,6 +24,7 @@ Examples:
   krt wf run -f build.yaml --wait    create it and wait for its end
   krt wf run ls -A                   executions anywhere, newest first
   krt wf run get build               job by job
+  krt wf run retry build --failed    once more what did not succeed
   krt wf run cancel build --wait     ask for its end, and wait for it
   krt wf run delete build
 
@@ -111,6 +112,38 @@ pub(crate) struct WorkflowRuns {
     pub(crate) verb: Option<RunVerb>,
 }
 
+const RETRY: &str = "\
+Examples:
+  krt wf run retry ci                    everything once more
+  krt wf run retry ci --failed --wait    only what did not succeed, and what comes after it
+  krt wf run retry ci --from test        job test, and what comes after it
+  krt wf run retry ci --from test.unit   job test from its step unit on
+
+Files of a job's workspace are not taken over.";
+
+/// A WorkflowRun to run once more.
+#[derive(Debug, Group)]
+pub(crate) struct Retry {
+    /// Name of the WorkflowRun
+    #[arg(value_name = "WORKFLOWRUN")]
+    pub(crate) name: String,
+    /// Repeat only jobs that did not succeed, and those that need them
+    #[arg(long)]
+    pub(crate) failed: bool,
+    /// Repeat this job, from this step on if one is named, and those that need it
+    #[arg(long, value_name = "JOB[.STEP]", conflicts_with = "failed")]
+    pub(crate) from: Option<String>,
+    /// Wait until it has ended
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// Give up waiting after this long; it goes on
+    #[arg(long, value_name = "DURATION", value_parser = time, requires = "wait")]
+    pub(crate) wait_timeout: Option<Duration>,
+    /// How it is printed; its name unless given
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: Output,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunVerb {
     /// List WorkflowRuns, newest first
@@ -134,6 +167,12 @@ pub(crate) enum RunVerb {
         #[arg(long)]
         wait: bool,
     },
+    /// Run a WorkflowRun that has ended once more, or a part of it
+    ///
+    /// A new WorkflowRun is made and the old one stays as it is. Results of jobs that are not
+    /// repeated are taken over, which the server has to accept (workflow extension `rerun`).
+    #[command(after_help = RETRY)]
+    Retry(Retry),
     /// Delete WorkflowRuns and everything they own
     Delete {
         /// Names of WorkflowRuns

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use kruntimes_embedded::manifest::{self, Known, Manifest, Severity, has_errors};
+use kruntimes_workflow::extend::Extensions;
 use serde_json::{Value, json};
 
 use super::Kind;
@@ -26,7 +27,11 @@ pub(super) fn read(path: &Path, kind: Kind, prefix: &str) -> Result<Vec<Value>, 
         }
     };
     let manifest = manifest::read(&name, &text).map_err(|findings| refused(&findings))?;
-    let mut findings = manifest.check(&Known::default());
+    let mut findings = manifest.check(&Known {
+        // What the server accepts it says itself.
+        extensions: Extensions::all(),
+        ..Known::default()
+    });
     findings.retain(|finding| finding.severity != Severity::Advice);
     if has_errors(&findings) {
         return Err(refused(&findings));

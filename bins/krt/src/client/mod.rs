@@ -10,6 +10,7 @@ mod objects;
 mod printer;
 mod problem;
 mod replay;
+mod rerun;
 mod runs;
 mod runtimes;
 mod submit;

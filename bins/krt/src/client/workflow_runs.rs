@@ -52,6 +52,10 @@ pub(super) async fn run(connect: &Connect, request: WorkflowRuns) -> Result<Exit
             let found = server.get(Kind::WorkflowRun, &name).await?;
             printer::one(Kind::WorkflowRun, &found, output, |run| details(run, now));
         }
+        Some(RunVerb::Retry(retry)) => {
+            let server = connect.connect().await?;
+            return super::rerun::retry(&server, retry).await;
+        }
         Some(RunVerb::Cancel { names, wait }) => {
             let server = connect.connect().await?;
             return cancel(&server, &names, wait).await;

@@ -29,6 +29,7 @@ fn every_example_is_sound_and_says_how_to_run_it() {
             runtimes: Some(vec!["bash".to_owned()]),
             local: true,
             inputs: None,
+            ..Known::default()
         });
         assert_eq!(findings, [], "{name}");
         names.push(name);

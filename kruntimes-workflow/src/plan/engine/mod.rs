@@ -63,6 +63,13 @@ impl<'a> Compiled<'a> {
         if state.deleting || state.spec.cancel_requested || state.status.phase.is_terminal() {
             return Err(Unfit::Ending);
         }
+        let extensions = &state.policy.extensions;
+        if !extensions.is_empty()
+            || extensions.predicate.is_some()
+            || !self.snapshot.legs.is_empty()
+        {
+            return Err(Unfit::Extended);
+        }
         let graph = &self.graph;
         let alike = |(id, (name, job)): (JobId, (&String, &kruntimes_core::api::JobStatus))| {
             let needs = graph.needs(id).iter().map(|need| graph.name(*need));
@@ -110,6 +117,9 @@ pub enum Unfit {
     /// Its jobs are not those of the definition.
     #[error("the state and the definition have different jobs or steps")]
     Different,
+    /// Extensions are on: what they change is decided by `calculate`.
+    #[error("the policy of the state has extensions")]
+    Extended,
 }
 
 /// One WorkflowRun in progress.

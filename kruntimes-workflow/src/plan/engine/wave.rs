@@ -224,7 +224,8 @@ impl Engine<'_> {
             }
             Attempt::Call(_) => self.slots[at].starting = true,
             Attempt::Held(_) => self.held.push(job),
-            Attempt::Refused(..) => {}
+            // An engine has no conditions; `fits` sees to it.
+            Attempt::Refused(..) | Attempt::Settled(_) | Attempt::Skipped(_) => {}
         }
         let status = &mut self.slots[at].status;
         if attempt.record(status, &mut turn.targets, &mut turn.needs) {

@@ -33,6 +33,7 @@ fn publish() -> WorkflowSpec {
                 .step("s", "ship ${{ inputs.tag }}")
                 .output("url", "${{ steps.s.outputs.url }}"),
         )]),
+        ..WorkflowSpec::default()
     }
 }
 

@@ -7,6 +7,7 @@ mod claims;
 mod crashes;
 mod data;
 mod engine;
+mod extensions;
 mod finish;
 mod laws;
 mod limits;
@@ -151,6 +152,10 @@ impl World {
     pub(super) fn apply(&mut self, action: Action, writes: usize) -> Vec<Outcome> {
         match action {
             Action::None => Vec::new(),
+            Action::CancelItself { .. } => {
+                self.state.spec.cancel_requested |= writes > 0;
+                Vec::new()
+            }
             Action::Initialize(initialize) => {
                 if let Some(snapshot) = initialize.snapshot.filter(|_| writes > 0) {
                     assert!(self.state.snapshot.is_none(), "a snapshot is written once");
@@ -331,7 +336,7 @@ impl World {
             Action::RequestChildCancellation(names) => {
                 [names.runs.clone(), names.workflow_runs.clone()].concat()
             }
-            Action::None | Action::Initialize(_) => Vec::new(),
+            Action::None | Action::Initialize(_) | Action::CancelItself { .. } => Vec::new(),
         }
     }
 
