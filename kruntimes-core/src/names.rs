@@ -11,19 +11,32 @@ use crate::limits::NAME_MAX;
 /// Panics when `digits` exceeds 64: a SHA-256 has no more.
 pub fn hash(text: &str, digits: usize) -> String {
     assert!(digits <= 64, "a SHA-256 has 64 hex digits");
-    let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(text.as_bytes()) {
-        for nibble in [byte >> 4, byte & 15] {
-            hex.push(char::from_digit(u32::from(nibble), 16).expect("a nibble is below 16"));
-        }
-    }
-    hex.truncate(digits);
+    let mut hex = String::with_capacity(digits);
+    write_hash(&mut hex, &[text], digits);
     hex
+}
+
+/// Appends the first `digits` hex digits of the SHA-256 of joined `parts`.
+fn write_hash(to: &mut String, parts: &[&str], digits: usize) {
+    const DIGITS: [char; 16] = [
+        '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
+    ];
+    let mut sha = Sha256::new();
+    for part in parts {
+        sha.update(part.as_bytes());
+    }
+    let digest = sha.finalize();
+    let nibbles = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    to.extend(
+        nibbles
+            .take(digits)
+            .map(|nibble| DIGITS[usize::from(nibble)]),
+    );
 }
 
 /// Returns the ten-digit hash used in names.
 pub fn hex10(text: &str) -> String {
-    hash(text, 10)
+    hash(text, HASH_DIGITS)
 }
 
 /// Cuts `prefix` to `max` bytes and drops trailing `-` and `.` when it was cut.
@@ -34,34 +47,41 @@ pub fn trim(prefix: &str, max: usize) -> &str {
     prefix[..prefix.floor_char_boundary(max)].trim_end_matches(['-', '.'])
 }
 
-/// Joins a prefix that may be long with a suffix that must stay whole (W-42).
-fn joined(prefix: &str, suffix: &str) -> String {
-    let kept = trim(prefix, NAME_MAX - 1 - suffix.len());
-    if kept.is_empty() {
-        suffix.to_owned()
-    } else {
-        format!("{kept}-{suffix}")
+/// Digits of the hashes in names.
+const HASH_DIGITS: usize = 10;
+
+/// Joins a prefix that may be long with a kind and a hash, which must stay whole (W-42).
+fn joined(prefix: &str, kind: &str, hashed: &[&str]) -> String {
+    let suffix = kind.len() + HASH_DIGITS;
+    let kept = trim(prefix, NAME_MAX - 1 - suffix);
+    let mut name = String::with_capacity(kept.len() + 1 + suffix);
+    if !kept.is_empty() {
+        name.push_str(kept);
+        name.push('-');
     }
+    name.push_str(kind);
+    write_hash(&mut name, hashed, HASH_DIGITS);
+    name
 }
 
 /// Names the child Run of a step; `action_step` is empty for inline steps (W-41).
 pub fn child_run(workflow_run: &str, job: &str, step: &str, action_step: &str) -> String {
-    joined(workflow_run, &hex10(&format!("{job}/{step}/{action_step}")))
+    joined(workflow_run, "", &[job, "/", step, "/", action_step])
 }
 
 /// Names the child WorkflowRun of a call job (W-41).
 pub fn child_workflow_run(workflow_run: &str, job: &str) -> String {
-    joined(workflow_run, &hex10(job))
+    joined(workflow_run, "", &[job])
 }
 
 /// Names the workspace of a job (W-41).
 pub fn job_workspace(workflow_run: &str, job: &str) -> String {
-    joined(workflow_run, &format!("workspace-{}", hex10(job)))
+    joined(workflow_run, "workspace-", &[job])
 }
 
 /// Names the snapshot of a WorkflowRun (W-41).
 pub fn snapshot(workflow_run: &str, uid: &str) -> String {
-    joined(workflow_run, &format!("snapshot-{}", hex10(uid)))
+    joined(workflow_run, "snapshot-", &[uid])
 }
 
 /// Names the Deployment, Service and NetworkPolicy of a Runtime.
@@ -83,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn w_43_names_match_the_check_values() {
+    fn w_41_w_43_names_match_the_check_values() {
         assert_eq!(hex10("build/compile/"), "4ffdf7aa5c");
         assert_eq!(hex10("build/setup/install"), "0821882680");
         assert_eq!(hex10("deploy"), "b7bd55c11b");

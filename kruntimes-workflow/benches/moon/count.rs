@@ -4,10 +4,10 @@ use std::env;
 use std::hint::black_box;
 use std::process::Command;
 
-use kruntimes_workflow::plan::Compiled;
+use kruntimes_workflow::plan::{Compiled, calculate};
 
-use crate::days::folded;
-use crate::definition::{accepted, frozen, graph};
+use crate::days::{folded, latest};
+use crate::definition::{accepted, frozen, graph, wide};
 
 /// First argument of a process that is counted.
 pub(crate) const PROBE: &str = "probe";
@@ -19,6 +19,10 @@ pub(crate) fn probe(name: &str, size: &str) {
     match name {
         "compile" => {
             counted(|| Compiled::new(&snapshot).is_ok());
+        }
+        "turn" => {
+            let late = latest(accepted(&frozen(wide(64, jobs))));
+            counted(|| calculate(&late));
         }
         _ => {
             let state = accepted(&snapshot);

@@ -84,9 +84,13 @@ pub(crate) fn file(lines: usize) -> String {
         );
         written += 3;
         for step in 0..30 {
+            let before = match step {
+                0 => "'none'".to_owned(),
+                step => format!("steps.step-{:02}.outputs.v", step - 1),
+            };
             let _ = write!(
                 text,
-                "        - name: step-{step:02}\n          env:\n            A: ${{{{ steps.step-00.outputs.v }}}}\n          run: |\n            make all\n            echo v=1 >> \"$KRUNTIME_OUTPUTS\"\n"
+                "        - name: step-{step:02}\n          env:\n            A: ${{{{ {before} }}}}\n          run: |\n            make all\n            echo v=1 >> \"$KRUNTIME_OUTPUTS\"\n"
             );
             written += 6;
         }

@@ -7,8 +7,6 @@ use std::fmt;
 pub(crate) enum Reach {
     AtMost(f64),
     AtLeast(f64),
-    /// Told for comparison.
-    Nothing,
 }
 
 /// What was measured in every round, and what was to be reached.
@@ -35,11 +33,10 @@ impl fmt::Display for Line {
         let greatest = at(sorted.len().saturating_sub(1));
         let places = if greatest.abs() < 20.0 { 2 } else { 0 };
         let (wanted, reached) = match self.reach {
-            Reach::AtMost(goal) => (format!("<= {goal}"), Some(median <= goal)),
-            Reach::AtLeast(goal) => (format!(">= {goal}"), Some(median >= goal)),
-            Reach::Nothing => (String::new(), None),
+            Reach::AtMost(goal) => (format!("<= {goal}"), median <= goal),
+            Reach::AtLeast(goal) => (format!(">= {goal}"), median >= goal),
         };
-        let reached = reached.map_or("", |reached| if reached { "yes" } else { "no" });
+        let reached = if reached { "yes" } else { "no" };
         write!(
             f,
             "{} | {} | {median:.places$} | {least:.places$} | {greatest:.places$} | {} | {wanted} | {reached}",

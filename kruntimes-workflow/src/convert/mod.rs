@@ -88,6 +88,15 @@ pub fn is_ci_file(text: &str) -> bool {
     documents.any(|root| root.member("kind").is_none() && root.member("jobs").is_some())
 }
 
+/// Tells whether any document of a file says what it is.
+///
+/// A file that is no YAML does not; whoever reads it says why.
+pub fn names_a_kind(text: &str) -> bool {
+    let composed = compose(&Source::new("", text));
+    let mut documents = composed.documents.iter().map(|(_, root)| root);
+    composed.broken || documents.any(|root| root.member("kind").is_some())
+}
+
 /// Converts a file; `name` is only used in messages.
 ///
 /// # Errors

@@ -34,7 +34,7 @@ fn said(findings: &[Finding]) -> String {
 }
 
 #[test]
-fn c_80_c_81_c_82_c_89_accepted_files_become_these_manifests() {
+fn w_151_c_80_c_81_c_82_c_89_accepted_files_become_these_manifests() {
     let all = cases(include_str!("corpus/accepted.txt"));
     assert!(all.len() >= 30, "{}", all.len());
     let mut out = String::new();
@@ -63,7 +63,7 @@ fn c_80_c_81_c_82_c_89_accepted_files_become_these_manifests() {
 }
 
 #[test]
-fn c_83_c_84_c_85_c_87_refused_files_are_refused_for_these_reasons() {
+fn w_151_c_83_c_84_c_85_c_87_refused_files_are_refused_for_these_reasons() {
     let all = cases(include_str!("corpus/refused.txt"));
     assert!(all.len() >= 30, "{}", all.len());
     let mut out = String::new();
@@ -133,7 +133,8 @@ fn c_87_the_outputs_variable_can_be_rewritten() {
 }
 
 #[test]
-fn c_80_a_file_with_a_kind_is_not_converted() {
+fn w_151_c_80_a_file_with_a_kind_is_not_converted() {
+    assert!(names_a_kind("a: 1\n---\nkind: Action\n") && !names_a_kind("on: push\njobs: {}\n"));
     assert!(is_ci_file("on: push\njobs: {a: {steps: [{run: x}]}}\n"));
     assert!(!is_ci_file("kind: Workflow\nspec: {jobs: {}}\n"));
     assert!(!is_ci_file("a: 1\n"));

@@ -45,7 +45,7 @@ impl<'a> Iterator for Segments<'a> {
         if rest.is_empty() {
             return None;
         }
-        let text = rest.find(OPEN).unwrap_or(rest.len());
+        let text = opener(rest).unwrap_or(rest.len());
         if text > 0 {
             self.at += text;
             return Some(Ok(Segment::Text(&rest[..text])));
@@ -68,6 +68,18 @@ impl<'a> Iterator for Segments<'a> {
             source,
             body,
         }))
+    }
+}
+
+/// Finds the first `${{`; most texts have none, and a single byte is found faster than three.
+fn opener(text: &str) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let at = from + text[from..].find('$')?;
+        if text[at..].starts_with(OPEN) {
+            return Some(at);
+        }
+        from = at + 1;
     }
 }
 

@@ -12,6 +12,7 @@ mod cycle;
 mod layers;
 mod places;
 mod problem;
+mod progress;
 mod rules;
 mod shape;
 #[cfg(test)]
@@ -26,7 +27,9 @@ pub use calls::{CALLED_WORKFLOWS_MAX, CallError, callees, calls};
 pub use compiled::{Graph, JobId, Node};
 pub use conditions::{Reference, StepResult, reference};
 pub use layers::layers;
+pub(crate) use places::Places;
 pub use problem::{Invalid, Problem, Subject};
+pub use progress::{Ending, Handle, Next, Progress, Task};
 pub use rules::{References, is_definition_name, is_input_name, is_label, is_output_name};
 pub use shape::{action, action_with, inputs, inputs_with, outputs};
 

@@ -8,14 +8,14 @@ const PROBES: usize = 16;
 /// Names are text of users, so nobody may make it slow: whatever does not find
 /// a slot nearby is left out and found by binary search.
 #[derive(Clone, Debug)]
-pub(super) struct Places {
+pub(crate) struct Places {
     /// A part of the hash, and the place plus one; zero is free.
     slots: Vec<(u32, u32)>,
 }
 
 impl Places {
     /// Remembers where `names` stand, which are sorted and unique.
-    pub(super) fn of(names: &[&str]) -> Self {
+    pub(crate) fn of(names: &[&str]) -> Self {
         let slots = (names.len() * 2).next_power_of_two();
         let mut places = Self {
             slots: vec![(0, 0); slots],
@@ -34,7 +34,7 @@ impl Places {
     }
 
     /// Finds the place of a name among the names this was made of.
-    pub(super) fn find(&self, names: &[&str], name: &str) -> Option<usize> {
+    pub(crate) fn find(&self, names: &[&str], name: &str) -> Option<usize> {
         let (start, wanted) = self.start(name);
         for step in 0..PROBES {
             let (tag, place) = self.slots[(start + step) & (self.slots.len() - 1)];

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Called, Child, Ownership, State, StepKey, Workspace};
+use crate::graph::Places;
 
 /// A step and, within it, an Action step.
 pub(super) type Place<'a> = (&'a str, Option<&'a str>);
@@ -19,7 +20,7 @@ pub(super) struct Children<'a> {
 enum Known<'a> {
     /// All children of a WorkflowRun.
     All {
-        runs: BTreeMap<&'a str, Vec<&'a Child>>,
+        runs: Lists<'a>,
         calls: BTreeMap<&'a str, &'a Called>,
         workspaces: BTreeMap<&'a str, &'a Workspace>,
     },
@@ -34,36 +35,7 @@ enum Known<'a> {
 impl<'a> Children<'a> {
     /// Sorts what was observed.
     pub(super) fn index(state: &'a State) -> Self {
-        let mut runs: BTreeMap<&'a str, Vec<&'a Child>> = BTreeMap::new();
-        let mut last: Option<(&str, Vec<&'a Child>)> = None;
-        for child in &state.children {
-            if child.ownership == Ownership::Foreign {
-                continue;
-            }
-            // Runs of one job mostly come one after the other.
-            match &mut last {
-                Some((job, of_job)) if *job == child.job => of_job.push(child),
-                _ => {
-                    if let Some((job, of_job)) = last.take() {
-                        runs.insert(job, of_job);
-                    }
-                    let mut of_job = runs.remove(child.job.as_str()).unwrap_or_default();
-                    of_job.push(child);
-                    last = Some((&child.job, of_job));
-                }
-            }
-        }
-        runs.extend(last);
-        let settled = |job: &str| {
-            let job = state.status.jobs.as_ref().and_then(|jobs| jobs.get(job));
-            job.is_none_or(|job| job.phase.is_settled())
-        };
-        for (job, of_job) in &mut runs {
-            // What settled is not looked at again.
-            if !settled(job) {
-                of_job.sort_unstable_by(|a, b| compare(a, place_of(b), &b.name));
-            }
-        }
+        let runs = Lists::of(state);
         let mut calls = BTreeMap::new();
         let ours = |called: &&Called| called.ownership != Ownership::Foreign;
         for called in state.calls.iter().filter(ours) {
@@ -109,7 +81,7 @@ impl<'a> Children<'a> {
     ) -> Option<&'a Child> {
         match &self.known {
             Known::All { runs, .. } => {
-                let runs = runs.get(job)?;
+                let runs = runs.of_job(job);
                 chosen(runs.len(), |at| runs[at], place, recorded)
             }
             Known::Job { runs, .. } => {
@@ -122,7 +94,7 @@ impl<'a> Children<'a> {
     /// Iterates over all Runs of a job.
     pub(super) fn runs(&self, job: &str) -> impl Iterator<Item = &'a Child> + use<'a, '_> {
         let (all, one) = match &self.known {
-            Known::All { runs, .. } => (runs.get(job).map_or(&[][..], Vec::as_slice), &[][..]),
+            Known::All { runs, .. } => (runs.of_job(job), &[][..]),
             Known::Job { runs, .. } => (&[][..], runs.sorted.as_slice()),
         };
         all.iter().copied().chain(one)
@@ -150,6 +122,40 @@ impl<'a> Children<'a> {
     /// Tells whether an uncached read did not find the Run.
     pub(super) fn is_absent(&self, name: &str) -> bool {
         self.absent.contains(name)
+    }
+}
+
+/// Runs by job, sorted by step where somebody may look for one.
+struct Lists<'a> {
+    jobs: Vec<&'a str>,
+    places: Places,
+    runs: Vec<Vec<&'a Child>>,
+}
+
+impl<'a> Lists<'a> {
+    fn of(state: &'a State) -> Self {
+        let known = || state.status.jobs.iter().flatten();
+        let jobs: Vec<&str> = known().map(|(name, _)| name.as_str()).collect();
+        let places = Places::of(&jobs);
+        let mut runs: Vec<Vec<&Child>> = vec![Vec::new(); jobs.len()];
+        let ours = |child: &&Child| child.ownership != Ownership::Foreign;
+        for child in state.children.iter().filter(ours) {
+            if let Some(at) = places.find(&jobs, &child.job) {
+                runs[at].push(child);
+            }
+        }
+        for ((_, job), runs) in known().zip(&mut runs) {
+            // What settled is not looked at again.
+            if !job.phase.is_settled() {
+                runs.sort_unstable_by(|a, b| compare(a, place_of(b), &b.name));
+            }
+        }
+        Self { jobs, places, runs }
+    }
+
+    fn of_job(&self, job: &str) -> &[&'a Child] {
+        let place = self.places.find(&self.jobs, job);
+        place.map_or(&[][..], |at| &self.runs[at])
     }
 }
 
@@ -199,7 +205,13 @@ impl Family {
             }
             Ok(at) => self.sorted[at] = child,
             Err(_) if child.ownership == Ownership::Foreign => {}
-            Err(at) => self.sorted.insert(at, child),
+            Err(at) => {
+                // Most jobs have one Run; room for more is made when there are more.
+                if self.sorted.is_empty() {
+                    self.sorted.reserve_exact(1);
+                }
+                self.sorted.insert(at, child);
+            }
         }
     }
 

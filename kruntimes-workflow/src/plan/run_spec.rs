@@ -78,6 +78,9 @@ pub(super) fn resolve(
     limit: usize,
     scope: &Scope<'_>,
 ) -> Result<String, String> {
+    if text.len() <= limit && !text.contains('$') {
+        return Ok(text.to_owned());
+    }
     let located = |error| format!("{field}: {error}");
     let size = measure(text, scope).map_err(located)?;
     if size.chars > limit {

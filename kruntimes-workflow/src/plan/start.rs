@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 
 use kruntimes_core::api::{
-    Job, JobPhase, JobStatus, RunSpec, Step, StepPhase, WorkflowRunPhase, WorkflowRunStatus,
+    Affinity, Job, JobPhase, JobStatus, RunAffinity, RunAffinityTerm, RunSpec, Step, StepPhase,
+    WeightedRunAffinityTerm, WorkflowRunPhase, WorkflowRunStatus,
 };
 use kruntimes_core::keys::{
     LABEL_WORKFLOW_ACTION_STEP, LABEL_WORKFLOW_JOB, LABEL_WORKFLOW_RUN_UID, LABEL_WORKFLOW_STEP,
+    TOPOLOGY_RUNTIME_POD,
 };
+use kruntimes_core::label::LabelSelector;
 use kruntimes_core::names;
 
 use super::action_call::{ActionCall, Failure};
@@ -382,6 +385,33 @@ impl Position<'_> {
         Attempt::Refused(index, inner, Failure { reason, text })
     }
 
+    /// Prefers, and never requires, to be where Runs of the same job are (W-126).
+    fn brothers(&self) -> Affinity {
+        let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let labels = [
+            label(LABEL_WORKFLOW_RUN_UID, &self.state.uid),
+            label(LABEL_WORKFLOW_JOB, self.name),
+        ];
+        let term = RunAffinityTerm {
+            label_selector: Some(LabelSelector {
+                match_labels: labels.into(),
+                ..LabelSelector::default()
+            }),
+            topology_key: TOPOLOGY_RUNTIME_POD.to_owned(),
+        };
+        let preferred = WeightedRunAffinityTerm {
+            weight: 100,
+            run_affinity_term: term,
+        };
+        Affinity {
+            run_affinity: Some(RunAffinity {
+                preferred: vec![preferred],
+                ..RunAffinity::default()
+            }),
+            run_anti_affinity: None,
+        }
+    }
+
     fn start(&self, step: &str, action_step: Option<&str>, mut spec: RunSpec) -> Attempt {
         let Self {
             state,
@@ -394,6 +424,9 @@ impl Position<'_> {
         let shared = workspace::of(state, snapshot, children, name, definition);
         let (reference, workspace) = shared.unzip();
         spec.workspace = reference;
+        if self.state.policy.affinity_hint && spec.workspace.is_none() {
+            spec.affinity = Some(self.brothers());
+        }
         let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         let mut labels = BTreeMap::from([
             label(LABEL_WORKFLOW_RUN_UID, &self.state.uid),

@@ -70,6 +70,10 @@ pub struct Policy {
     pub call_validation: CallValidation,
     /// What is accepted beyond the built-in API; nothing unless set (section 18.1).
     pub extensions: Extensions,
+    /// Whether Runs of a job without workspace prefer the Pods of their brothers (W-126).
+    ///
+    /// It is a hint, and one for Runs that overlap: terms look at active Runs only.
+    pub affinity_hint: bool,
 }
 
 /// When the Workflows that jobs call are looked at for the first time (W-18).

@@ -1,12 +1,14 @@
 //! What the library promises to those who build on it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use kruntimes_workflow::bind::bind;
+use kruntimes_workflow::definitions::Definitions;
 use kruntimes_workflow::expr::{Scope, evaluate};
 use kruntimes_workflow::graph::{Graph, Node};
-use kruntimes_workflow::model::{Input, Job, Step};
-use kruntimes_workflow::plan::{Reason, State, calculate, message};
+use kruntimes_workflow::model::{ActionSpec, Input, Job, Step, WorkflowSpec};
+use kruntimes_workflow::plan::{Action, Need, Reason, State, calculate, message};
 use kruntimes_workflow::testing::{a_job, jobs};
 use kruntimes_workflow::trigger::{self, Naming};
 
@@ -88,7 +90,7 @@ fn w_189_messages_and_reasons_can_be_asserted_on() {
     assert_eq!(accepted.reason, message::REASON_ACCEPTED);
     assert_eq!(accepted.message, message::ACCEPTED);
     state.status = step.desired;
-    let kruntimes_workflow::plan::Action::Initialize(frozen) = step.action else {
+    let Action::Initialize(frozen) = step.action else {
         panic!("it is initialized first")
     };
     state.snapshot = frozen.snapshot;
@@ -128,13 +130,30 @@ fn required() -> BTreeMap<String, Input> {
     BTreeMap::from([("who".to_owned(), declared)])
 }
 
+/// A Workflow and an Action that declare the same inputs.
+fn definitions() -> Definitions {
+    let workflow = Arc::new(WorkflowSpec {
+        inputs: required(),
+        jobs: jobs([("inner", a_job())]),
+        ..WorkflowSpec::default()
+    });
+    let action = Arc::new(ActionSpec {
+        inputs: required(),
+        steps: vec![Step {
+            name: "s".into(),
+            run: Some("true".into()),
+            ..Step::default()
+        }],
+        ..ActionSpec::default()
+    });
+    Definitions {
+        workflows: [("lib".to_owned(), Some(workflow))].into(),
+        actions: [("act".to_owned(), Some(action))].into(),
+    }
+}
+
 #[test]
 fn w_22_workflows_and_actions_bind_inputs_alike() {
-    use kruntimes_workflow::definitions::Definitions;
-    use kruntimes_workflow::model::{ActionSpec, WorkflowSpec};
-    use kruntimes_workflow::plan::{Action, Need};
-    use std::sync::Arc;
-
     for (given, cause) in [
         (&[][..], "missing required input \"who\""),
         (&[("who", ""), ("x", "1")], "unknown input \"x\""),
@@ -143,24 +162,7 @@ fn w_22_workflows_and_actions_bind_inputs_alike() {
             .iter()
             .map(|&(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
-        let workflow = Arc::new(WorkflowSpec {
-            inputs: required(),
-            jobs: jobs([("inner", a_job())]),
-            ..WorkflowSpec::default()
-        });
-        let action = Arc::new(ActionSpec {
-            inputs: required(),
-            steps: vec![Step {
-                name: "s".into(),
-                run: Some("true".into()),
-                ..Step::default()
-            }],
-            ..ActionSpec::default()
-        });
-        let definitions = Definitions {
-            workflows: [("lib".to_owned(), Some(workflow))].into(),
-            actions: [("act".to_owned(), Some(action))].into(),
-        };
+        let definitions = definitions();
         let refused =
             trigger::trigger("lib", &definitions, &given, &Naming::Generated).unwrap_err();
         assert!(refused.to_string().ends_with(cause), "{refused}");

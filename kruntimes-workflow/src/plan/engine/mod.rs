@@ -15,7 +15,7 @@ mod wave;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kruntimes_core::api::{Job, WorkflowRunStatus};
+use kruntimes_core::api::{Job, WorkflowRunPhase, WorkflowRunStatus};
 
 use super::budget::{Budget, job_bytes};
 use super::{Called, Child, ChildNames, Need, State, Targets, Workspace};
@@ -182,9 +182,15 @@ impl<'a> Engine<'a> {
     /// Yields what became possible.
     pub fn turn(&mut self) -> Turn {
         let mut turn = Turn::default();
+        self.turn_into(&mut turn);
+        turn
+    }
+
+    /// The same into a turn whose lists have been emptied, so that their room is used again.
+    pub fn turn_into(&mut self, turn: &mut Turn) {
         let mut waves = 0;
         while !self.is_idle() {
-            self.wave(&mut turn);
+            self.wave(turn);
             waves += 1;
         }
         if waves > 1 {
@@ -204,10 +210,9 @@ impl<'a> Engine<'a> {
         turn.needs.dedup();
         if turn.needs.is_empty() {
             // What was read for one turn is not used in the next.
-            self.state.definitions = crate::definitions::Definitions::default();
+            self.state.definitions.workflows.clear();
             self.state.absent_calls.clear();
         }
-        turn
     }
 
     fn is_idle(&self) -> bool {
@@ -217,7 +222,12 @@ impl<'a> Engine<'a> {
 
     /// Tells whether the end is reached.
     pub fn is_terminal(&self) -> bool {
-        self.state.status.phase.is_terminal()
+        self.phase().is_terminal()
+    }
+
+    /// Returns where the whole is.
+    pub fn phase(&self) -> WorkflowRunPhase {
+        self.state.status.phase
     }
 
     /// Writes the status down, which takes time for every job.

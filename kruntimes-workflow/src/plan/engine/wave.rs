@@ -113,10 +113,10 @@ impl Engine<'_> {
 
     /// Lets dependents of what settled become ready, or skips them (W-74, W-76).
     fn tell_dependents(&mut self) {
-        let ended = mem::take(&mut self.ended);
+        let mut ended = mem::take(&mut self.ended);
         let mut failed = Vec::new();
         self.settled += ended.len();
-        for job in ended {
+        for job in ended.drain(..) {
             if self.slots[job.index()].status.phase == JobPhase::Failed {
                 self.failed.insert(job);
                 failed.push(job);
@@ -130,6 +130,8 @@ impl Engine<'_> {
                 }
             }
         }
+        // The room is used again.
+        self.ended = ended;
         if !failed.is_empty() {
             self.skip_behind(failed);
             self.explain();

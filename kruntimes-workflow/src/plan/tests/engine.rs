@@ -7,6 +7,7 @@ use proptest::sample::Index;
 
 use super::laws::{any_event, any_graph_with};
 use super::*;
+use crate::graph::{Graph, Next, Progress};
 use crate::snapshot::Snapshot;
 
 /// One execution as an engine lives it, told by a world what happens there.
@@ -141,6 +142,44 @@ proptest! {
             }
         }
         prop_assert_eq!(other.status(), world.status());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The course that knows no texts takes every job where the turn takes it.
+    #[test]
+    fn w_187_w_196_the_course_of_plain_jobs_is_that_of_the_turn(
+        graph in any_graph_with(&["true"]),
+        ends in prop::collection::vec((any::<Index>(), prop::bool::weighted(0.8)), 64),
+    ) {
+        let mut world = World::accepted(graph.clone());
+        let compiled = Graph::compile(&graph).unwrap();
+        let mut next = Vec::new();
+        let mut progress = Progress::new(&compiled, &graph, &mut next);
+        for (which, well) in ends {
+            world.settle();
+            let idle = |phase| if phase == JobPhase::Pending { JobPhase::Waiting } else { phase };
+            for (name, phase) in world.phases() {
+                let job = compiled.find(name).unwrap();
+                prop_assert_eq!(progress.phase(job), idle(phase), "{}", name);
+            }
+            let open: Vec<usize> = (0..world.state.children.len())
+                .filter(|at| !world.state.children[*at].phase.is_terminal())
+                .collect();
+            if open.is_empty() {
+                break;
+            }
+            let child = &mut world.state.children[open[which.index(open.len())]];
+            child.phase = if well { RunPhase::Succeeded } else { RunPhase::Failed };
+            let job = compiled.find(&child.job).unwrap();
+            let step = graph[&child.job].steps.iter().position(|step| step.name == child.step);
+            progress.see(job, step.unwrap(), child, &mut next);
+        }
+        prop_assert!(world.phase().is_terminal());
+        let ended = next.iter().filter(|next| matches!(next, Next::Ended(_))).count();
+        prop_assert_eq!(ended, 1);
     }
 }
 

@@ -208,6 +208,28 @@ fn w_122_the_policy_decides_and_does_not_change_within_a_job() {
 }
 
 #[test]
+fn w_126_steps_meet_in_their_workspace_and_affinity_is_a_hint_on_request() {
+    let mut shared = sharing(JobWorkspace::MultiStep);
+    shared.turn();
+    assert!(shared.created.iter().all(|run| run.spec.affinity.is_none()));
+    let mut never = sharing(JobWorkspace::Never);
+    never.state.policy.affinity_hint = true;
+    never.turn();
+    let affinity = never.created[0].spec.affinity.clone().unwrap();
+    let terms = affinity.run_affinity.unwrap();
+    assert!(terms.required.is_empty() && affinity.run_anti_affinity.is_none());
+    let [preferred] = &terms.preferred[..] else {
+        panic!("one term: {terms:?}")
+    };
+    let selector = preferred.run_affinity_term.label_selector.as_ref().unwrap();
+    let labels = &never.created[0].labels;
+    assert_eq!(selector.match_labels.len(), 2);
+    for (key, value) in &selector.match_labels {
+        assert_eq!(labels.get(key), Some(value));
+    }
+}
+
+#[test]
 fn w_157_a_workspace_without_its_run_is_used_again() {
     let mut world = sharing(JobWorkspace::MultiStep);
     let step = world.decide();
