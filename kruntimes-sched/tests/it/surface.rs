@@ -11,7 +11,7 @@ use kruntimes_sched::testing::{a_pod, a_run, a_snapshot, at};
 use kruntimes_sched::{
     Action, Admission, Admittance, Attempt, Bind, Binding, Broken, Filter, Intent, Nomination,
     Permission, Permit, Place, Placeable, Placement, Pod, PodState, PostBind, PostFilter, PreBind,
-    PreEnqueue, PreFilter, PrepareError, Prepared, Profile, QueueSort, Question, Reason, Refused,
+    PreEnqueue, PreFilter, PrepareError, Prepared, Profile, Question, QueueSort, Reason, Refused,
     Reserve, Run, Score, Scorer, Snapshot, Splitter, Trial,
 };
 
