@@ -113,6 +113,7 @@ enum Witness {
 }
 
 type IndexFn<K> = fn(&K) -> Vec<String>;
+type TrimFn<K> = fn(&mut K);
 
 /// A local copy of one kind. Clones share it.
 ///
@@ -137,6 +138,7 @@ impl<K: Cached> Clone for Cache<K> {
 struct Shared<K> {
     contents: RwLock<Contents<K>>,
     indexes: Vec<(&'static str, IndexFn<K>)>,
+    trim: TrimFn<K>,
     synced: watch::Sender<bool>,
 }
 
@@ -162,6 +164,13 @@ impl<K: Cached> Default for Cache<K> {
 impl<K: Cached> Cache<K> {
     /// Makes an empty cache with the named indexes, each a function to index values.
     pub fn new(indexes: &[(&'static str, IndexFn<K>)]) -> Self {
+        Self::trimmed(indexes, |_| ())
+    }
+
+    /// Makes the same, which drops what nobody needs of every object before it is kept.
+    ///
+    /// Identity, version and whatever the indexes look at must stay.
+    pub fn trimmed(indexes: &[(&'static str, IndexFn<K>)], trim: TrimFn<K>) -> Self {
         Self {
             shared: Arc::new(Shared {
                 contents: RwLock::new(Contents {
@@ -173,6 +182,7 @@ impl<K: Cached> Cache<K> {
                     dead_order: VecDeque::new(),
                 }),
                 indexes: indexes.to_vec(),
+                trim,
                 synced: watch::Sender::new(false),
             }),
         }
@@ -228,7 +238,8 @@ impl<K: Cached> Cache<K> {
     /// Takes in the answer to an own write.
     ///
     /// Returns the change it made; the watch will not report this version again.
-    pub fn written(&self, object: K) -> Option<Change<K>> {
+    pub fn written(&self, mut object: K) -> Option<Change<K>> {
+        (self.shared.trim)(&mut object);
         let mut contents = self.write();
         if contents.arriving.is_some() {
             contents.doubtful.insert(ObjectKey::of(&object));
@@ -290,7 +301,7 @@ impl<K: Cached> Cache<K> {
                 contents.doubtful.clear();
                 Vec::new()
             }
-            Event::InitApply(object) => match decoded(object) {
+            Event::InitApply(object) => match self.decoded(object) {
                 Ok(object) => {
                     let arriving = contents.arriving.get_or_insert_default();
                     arriving.insert(ObjectKey::of(object.as_ref()), object);
@@ -312,7 +323,7 @@ impl<K: Cached> Cache<K> {
                     .chain(first.then_some(Change::Synced))
                     .collect()
             }
-            Event::Apply(object) => match decoded(object) {
+            Event::Apply(object) => match self.decoded(object) {
                 Ok(object) => self.told(&mut contents, object).into_iter().collect(),
                 Err(change) => vec![change],
             },
@@ -327,6 +338,20 @@ impl<K: Cached> Cache<K> {
                     .into_iter()
                     .collect()
             }
+        }
+    }
+
+    fn decoded(&self, object: DeserializeGuard<K>) -> Result<Arc<K>, Change<K>> {
+        let key = ObjectKey::of(&object);
+        match object.0 {
+            Ok(mut object) => {
+                (self.shared.trim)(&mut object);
+                Ok(Arc::new(object))
+            }
+            Err(invalid) => Err(Change::Undecodable {
+                key,
+                error: invalid.error,
+            }),
         }
     }
 
@@ -477,17 +502,6 @@ fn is_newer<K: Resource>(new: &K, old: &K) -> bool {
         (Some(new), Some(old)) => new > old,
         _ => new.meta().resource_version != old.meta().resource_version,
     }
-}
-
-fn decoded<K: Cached>(object: DeserializeGuard<K>) -> Result<Arc<K>, Change<K>> {
-    let key = ObjectKey::of(&object);
-    object
-        .0
-        .map(Arc::new)
-        .map_err(|invalid| Change::Undecodable {
-            key,
-            error: invalid.error,
-        })
 }
 
 #[cfg(test)]

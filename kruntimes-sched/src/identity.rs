@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::run::Run;
+
 macro_rules! identifier {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -92,6 +94,44 @@ identifier!(
     /// Name of a scheduling profile. Cheap to clone.
     ProfileName
 );
+
+/// Namespace and name of a Run.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RunKey {
+    /// Namespace.
+    pub namespace: Namespace,
+    /// Name within the namespace.
+    pub name: RunName,
+}
+
+impl RunKey {
+    /// Reads the key of a Run.
+    pub fn of(run: &Run) -> Self {
+        Self {
+            namespace: run.namespace.clone(),
+            name: run.name.clone(),
+        }
+    }
+}
+
+/// Namespace and Runtime of a pool.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PoolKey {
+    /// Namespace.
+    pub namespace: Namespace,
+    /// Name of the Runtime.
+    pub runtime: RuntimeName,
+}
+
+impl PoolKey {
+    /// Returns the pool that a Run wants.
+    pub fn of(run: &Run) -> Self {
+        Self {
+            namespace: run.namespace.clone(),
+            runtime: run.runtime.clone(),
+        }
+    }
+}
 
 impl RunUid {
     /// Tells whether one is a clone of the other, which is quicker to find out than whether they are equal.

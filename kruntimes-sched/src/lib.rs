@@ -76,6 +76,7 @@ mod funnel;
 mod gate;
 mod identity;
 mod index;
+mod line;
 mod load;
 mod occupancy;
 mod placing;
@@ -119,9 +120,11 @@ pub use explain::{Answer, explain};
 pub use funnel::{Stage, Supply, TermOutlook, funnel, supplies, term_outlooks};
 pub use gate::{Gate, Waiting, gate};
 pub use identity::{
-    GroupKey, Namespace, PodName, PodUid, ProfileName, RunName, RunUid, RuntimeName, WorkspaceName,
+    GroupKey, Namespace, PodName, PodUid, PoolKey, ProfileName, RunKey, RunName, RunUid,
+    RuntimeName, WorkspaceName,
 };
 pub use index::Index;
+pub use line::{Handout, Line, Precedence, Ticket};
 pub use occupancy::{Hold, Occupancy, Origin};
 pub use placing::{
     Bind, Binding, Intent, Permission, Permit, Placement, PostBind, PreBind, Question, bind,

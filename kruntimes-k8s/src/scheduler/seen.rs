@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Pod as ApiPod, PodCondition};
-use kruntimes_core::api::{Affinity, RunPhase};
+use kruntimes_core::api::{Affinity, Mode, RunPhase, RunSpec, RunStatus, SessionMode};
 use kruntimes_core::crd::{PersistentWorkspace, Run as ApiRun};
 use kruntimes_core::keys::CONDITION_READY;
 use kruntimes_core::resources::{self, Amounts};
@@ -38,6 +38,45 @@ pub fn run(object: &ApiRun, request: Amounts) -> Run {
         attempt: retry::current_attempt(status.and_then(|status| status.attempt)),
         created: (object.metadata.creation_timestamp.as_ref()).map(|time| time.0),
         kind: Arc::new(kind),
+    }
+}
+
+/// Drops what neither a decision nor a status write needs of a Run.
+///
+/// A Run that waits keeps its status, against which its next one is written.
+/// One that does not is only counted: whoever writes to it reads it anew.
+pub fn trim(object: &mut ApiRun) {
+    let pending = is_pending(object);
+    let meta = &mut object.metadata;
+    meta.managed_fields = None;
+    meta.annotations = None;
+    meta.owner_references = None;
+    meta.finalizers = None;
+    let spec = &mut object.spec;
+    let whole = std::mem::take(spec);
+    *spec = RunSpec {
+        runtime: whole.runtime,
+        mode: Mode {
+            session: whole.mode.session.map(|_| SessionMode::default()),
+            ..Mode::default()
+        },
+        retry_policy: whole.retry_policy.filter(|_| pending),
+        resources: whole.resources,
+        workspace: whole.workspace,
+        affinity: whole.affinity.filter(has_terms),
+        cancel_requested: whole.cancel_requested,
+        termination: whole.termination,
+        ..RunSpec::default()
+    };
+    if !pending && let Some(status) = &mut object.status {
+        let whole = std::mem::take(status);
+        *status = RunStatus {
+            phase: whole.phase,
+            attempt: whole.attempt,
+            assigned_pod: whole.assigned_pod,
+            assigned_pod_uid: whole.assigned_pod_uid,
+            ..RunStatus::default()
+        };
     }
 }
 
@@ -157,7 +196,7 @@ fn heartbeat(names: &Names, object: &ApiPod) -> Heartbeat {
 mod tests {
     use k8s_openapi::api::core::v1::PodStatus;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-    use kruntimes_core::api::{Mode, RunAffinity, RunSpec, RunStatus, SessionMode};
+    use kruntimes_core::api::RunAffinity;
     use kruntimes_core::keys::POD_RUNTIMED_READY;
 
     use super::*;
@@ -253,6 +292,47 @@ mod tests {
         let mut run = ApiRun::new("r", RunSpec::default());
         run.status = status;
         run
+    }
+
+    #[test]
+    fn what_is_kept_of_a_run_is_little_and_decides_alike() {
+        let script = "echo ".repeat(2_000);
+        let object = |phase: &str| -> ApiRun {
+            let object = serde_json::json!({
+                "apiVersion": "kruntimes.io/v1alpha1", "kind": "Run",
+                "metadata": {
+                    "name": "r", "namespace": "ns", "uid": "u", "resourceVersion": "7",
+                    "creationTimestamp": "1970-01-01T00:00:09Z", "labels": {"k": "v"},
+                    "annotations": {"note": script}, "finalizers": ["f"],
+                },
+                "spec": {
+                    "runtime": "bash", "mode": {"task": {"args": [script]}},
+                    "env": [{"name": "A", "value": script}], "workspace": {"name": "w"},
+                    "resources": {"requests": {"runs": "2"}},
+                    "retryPolicy": {"maxAttempts": 3, "backoff": "9s"},
+                },
+                "status": {
+                    "phase": phase, "attempt": 2, "message": "m",
+                    "assignedPod": if phase == "Running" { "p" } else { "" },
+                    "conditions": [{
+                        "type": "Running", "status": "False", "reason": "PodGone", "message": "",
+                        "lastTransitionTime": "1970-01-01T00:00:09Z",
+                    }],
+                },
+            });
+            serde_json::from_value(object).unwrap()
+        };
+        for (phase, status) in [("Pending", true), ("Running", false), ("Succeeded", false)] {
+            let whole = object(phase);
+            let mut kept = whole.clone();
+            trim(&mut kept);
+            assert_eq!(gate_of(&kept, at(10)), gate_of(&whole, at(10)), "{phase}");
+            let (seen, want) = (observation(&kept), observation(&whole));
+            assert_eq!((seen.run, seen.state), (want.run, want.state), "{phase}");
+            assert_eq!(kept.status == whole.status, status, "{phase}");
+            let size = serde_json::to_string(&kept).unwrap().len();
+            assert!(size < 700, "{phase}: {size}");
+        }
     }
 
     #[test]

@@ -101,10 +101,13 @@ impl Shell {
             profile,
             recorder: Arc::new(NoRecorder),
             performer: Arc::new(NoPerformer),
-            runs: Cache::new(&[
-                (PENDING_BY_RUNTIME, pending_by_runtime),
-                (PENDING_BY_WORKSPACE, pending_by_workspace),
-            ]),
+            runs: Cache::trimmed(
+                &[
+                    (PENDING_BY_RUNTIME, pending_by_runtime),
+                    (PENDING_BY_WORKSPACE, pending_by_workspace),
+                ],
+                seen::trim,
+            ),
             runtimes: Cache::default(),
             workspaces: Cache::default(),
             pods: Cache::default(),
@@ -230,7 +233,7 @@ impl Shell {
             state.index.book_mut().forget(&seen::namespace(old), &uid);
         }
         if !current.as_deref().is_some_and(seen::is_pending) {
-            state.line.dismiss(&key);
+            state.line.dismiss(&(&key).into());
             if !current.as_deref().is_some_and(seen::is_active) {
                 state.arrivals.remove(&key);
             }

@@ -102,7 +102,7 @@ impl Shell {
         if self.state().unsettled.contains_key(key) {
             return self.settle(key).await;
         }
-        let ticket = self.state().line.leave(key);
+        let ticket = self.state().line.leave(&key.into());
         let Some(object) = self.observed(key) else {
             self.abandon(key);
             self.pass_on(ticket);

@@ -3,10 +3,12 @@
 use k8s_openapi::api::core::v1::Pod as ApiPod;
 use kruntimes_core::crd::{PersistentWorkspace, Run as ApiRun, Runtime as ApiRuntime};
 use kruntimes_core::resources::Amounts;
-use kruntimes_sched::{Event, EventKind, Placement, Point, Run};
+use kruntimes_sched::{
+    Event, EventKind, Handout, Placement, Point, PoolKey, Precedence, Run, RunKey,
+};
 
 use super::events::{self, Wake};
-use super::line::{Order, Rules, Ticket};
+use super::line::Ticket;
 use super::recorder::Source;
 use super::seen;
 use super::shell::{PENDING_BY_RUNTIME, PENDING_BY_WORKSPACE, Shell, State, parts};
@@ -68,9 +70,10 @@ impl Shell {
                     runtime: &runtime.name.as_str().into(),
                     pod: &pod,
                 };
-                self.hint(&runtime, &event, source);
+                let pool = PoolKey::from(&runtime);
+                self.hint(&pool, &event, source);
                 self.offer_anew(&Ticket {
-                    pool: runtime,
+                    pool,
                     pod: name,
                     kind: EventKind::PodChanged,
                     source: Some(source),
@@ -104,7 +107,7 @@ impl Shell {
         let state = self.state();
         // One that does not wait in the line has its next cycle before it anyway.
         keys.retain(|key| {
-            let place = state.line.rejected_by(key);
+            let place = state.line.rejected_by(&key.into());
             place.is_none_or(|(run, by)| self.is_asked_for(&event, run, by))
         });
         drop(state);
@@ -117,7 +120,7 @@ impl Shell {
             return;
         };
         let target = seen::run(target, Amounts::new());
-        let pool = ObjectKey::new(target.namespace.as_str(), target.runtime.as_str());
+        let pool = PoolKey::of(&target);
         let event = Event::RunActive { run: &target };
         self.hint(&pool, &event, Source::AffinityTarget);
     }
@@ -138,12 +141,13 @@ impl Shell {
                     pod,
                     source,
                 } => {
+                    let pool = PoolKey::from(&runtime);
                     if let Some(old) = old.map(|old| seen::run(old, Amounts::new())) {
                         let event = Event::CapacityReleased { run: &old };
-                        self.hint(&runtime, &event, source);
+                        self.hint(&pool, &event, source);
                     }
                     self.offer_anew(&Ticket {
-                        pool: runtime,
+                        pool,
                         pod,
                         kind: EventKind::CapacityReleased,
                         source: Some(source),
@@ -160,21 +164,21 @@ impl Shell {
     pub(super) fn freed(&self, placement: &Placement) {
         let run = &placement.run;
         let ticket = Ticket {
-            pool: ObjectKey::new(run.namespace.as_str(), run.runtime.as_str()),
+            pool: PoolKey::of(run),
             pod: placement.pod.name.clone(),
             kind: EventKind::CapacityReleased,
             source: None,
         };
         self.state().line.reopen(&ticket);
         self.offer(&ticket, &|key| {
-            key.name == run.name.as_str() || self.queue.has_failed(key)
+            key.name == run.name || self.queue.has_failed(&key.into())
         });
     }
 
     /// Offers what is left of the room on a Pod to the next.
     pub(super) fn pass_on(&self, ticket: Option<Ticket>) {
         if let Some(ticket) = ticket {
-            self.offer(&ticket, &|key| self.queue.has_failed(key));
+            self.offer(&ticket, &|key| self.queue.has_failed(&key.into()));
         }
     }
 
@@ -184,35 +188,34 @@ impl Shell {
         self.offer(ticket, &|_| false);
     }
 
-    fn offer(&self, ticket: &Ticket, skip: &dyn Fn(&ObjectKey) -> bool) {
+    fn offer(&self, ticket: &Ticket, skip: &dyn Fn(&RunKey) -> bool) {
         let now = self.clock.now();
         let limit = self.config.heartbeat_limit();
         let compare = |a: &Run, b: &Run| self.profile.compare(a, b, now);
         let sorts = !self.profile.plugins(Point::QueueSort).is_empty();
-        let rules = Rules {
+        let handout = Handout {
             helps: &|rejected_by| self.is_helped_by_room(ticket.kind, rejected_by),
-            order: sorts.then_some(&compare as &Order<'_>),
+            order: sorts.then_some(&compare as &Precedence<'_>),
             skip,
         };
         let mut state = self.state();
         let State {
             index, pools, line, ..
         } = &mut *state;
-        let Some(pod) = pools.pod(&ticket.pool, &ticket.pod) else {
+        let Some(pod) = pools.pod(&(&ticket.pool).into(), &ticket.pod) else {
             return;
         };
         if !(pod.ready && pod.heartbeat.is_fresh(now, limit)) {
             return;
         }
-        let namespace = ticket.pool.namespace.as_str().into();
-        let occupancy = index.book().occupancy(&namespace, pod);
-        let woken = line.offer(ticket, pod, &occupancy, &rules);
+        let occupancy = index.book().occupancy(&ticket.pool.namespace, pod);
+        let woken = line.offer(ticket, pod, &occupancy, &handout);
         drop(state);
-        self.add(ticket.source, woken);
+        self.add(ticket.source, woken.iter().map(Into::into).collect());
     }
 
     /// Wakes the Runs of a pool for which a plugin that turned them away asks.
-    fn hint(&self, pool: &ObjectKey, event: &Event<'_>, source: Source) {
+    fn hint(&self, pool: &PoolKey, event: &Event<'_>, source: Source) {
         if !self.profile.listens_to(event.kind()) {
             return;
         }
@@ -221,7 +224,7 @@ impl Shell {
             .line
             .take(pool, |run, by| self.is_asked_for(event, run, by));
         drop(state);
-        self.add(Some(source), helped);
+        self.add(Some(source), helped.iter().map(Into::into).collect());
     }
 
     fn is_asked_for(&self, event: &Event<'_>, run: &Run, rejected_by: &[&'static str]) -> bool {

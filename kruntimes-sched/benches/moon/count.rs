@@ -100,10 +100,10 @@ fn there_and_back(index: &mut Index, profile: &Profile, runs: &[Arc<Run>]) {
     }
 }
 
-/// Looks at each of some waiting Runs in turn while a pool of 1,000 Pods is full.
+/// Looks at each of some waiting Runs in turn while a pool of 100 Pods is full.
 fn backlog(count: usize) {
-    let (profile, mut index) = (profile(), index(1_000));
-    place(&mut index, &profile, &runs(0..20_000, run));
+    let (profile, mut index) = (profile(), index(100));
+    place(&mut index, &profile, &runs(0..2_000, run));
     let waiting = runs(1_000_000..1_000_000 + count, run);
     counted(|| {
         for at in 0..DECISIONS {

@@ -6,6 +6,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reach {
     AtMost(f64),
+    /// Not the median but every round.
+    AllAtMost(f64),
     AtLeast(f64),
     /// Told for comparison.
     Nothing,
@@ -36,6 +38,7 @@ impl fmt::Display for Line {
         let places = if greatest.abs() < 20.0 { 2 } else { 0 };
         let (wanted, reached) = match self.reach {
             Reach::AtMost(goal) => (format!("<= {goal}"), Some(median <= goal)),
+            Reach::AllAtMost(goal) => (format!("<= {goal}"), Some(greatest <= goal)),
             Reach::AtLeast(goal) => (format!(">= {goal}"), Some(median >= goal)),
             Reach::Nothing => (String::new(), None),
         };

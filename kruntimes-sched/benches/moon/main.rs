@@ -19,6 +19,7 @@ mod growth;
 mod line;
 mod memory;
 mod speed;
+mod wakes;
 
 use std::io::{self, Write as _};
 
@@ -27,9 +28,11 @@ use line::Line;
 /// A goal and how it is measured.
 type Goal = (&'static str, fn() -> Vec<Line>);
 
-const GOALS: [Goal; 4] = [
+const GOALS: [Goal; 6] = [
     ("S1", speed::decisions),
     ("S2", speed::affinity),
+    ("S3", wakes::per_slot),
+    ("S-176", speed::batch),
     ("M1", memory::per_run),
     ("X1", growth::exponents),
 ];

@@ -3,7 +3,9 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use kruntimes_sched::{Run, calculate};
+use kruntimes_sched::batch::{Candidate, Fleet, Limits, plan_batch};
+use kruntimes_sched::testing::{NAMESPACE, a_pod, a_run};
+use kruntimes_sched::{Book, Run, calculate};
 
 use crate::clock::on_core;
 use crate::fleet::{Course, NOW, choosy, index, like_run, place, profile, run, runs};
@@ -70,6 +72,47 @@ pub(crate) fn decisions() -> Vec<Line> {
             reach: Reach::Nothing,
         },
     ]
+}
+
+/// Runs and Pods of a batch.
+const BATCH: (usize, usize) = (1_000, 200);
+
+/// Measures the plan of a batch, half of whose Runs have a required and a preferred term (S-176).
+pub(crate) fn batch() -> Vec<Line> {
+    let (runs, pods) = BATCH;
+    let pods = (0..pods).map(|pod| a_pod(&format!("pod-{pod:03}")).offers("runs", 8).build());
+    let fleet = Fleet::new(NOW, Book::new()).pool(NAMESPACE, "python", pods);
+    let candidates: Vec<Candidate> = (0..runs)
+        .map(|number| {
+            let team = format!("t{}", number % 50);
+            let run = a_run(&format!("run-{number:04}")).label("team", &team);
+            Candidate::new(if number % 2 == 0 {
+                run.build()
+            } else {
+                run.near("team", &team).likes(7, "team", &team).build()
+            })
+        })
+        .collect();
+    let limits = Limits {
+        runs,
+        ..Limits::default()
+    };
+    let profile = profile();
+    let rounds = (0..ROUNDS).map(|_| {
+        let candidates = candidates.clone();
+        let start = on_core();
+        let plan = plan_batch(&fleet, candidates, &profile, limits);
+        let taken = on_core() - start;
+        assert_eq!(plan.planned.len(), runs, "nobody is forgotten");
+        taken
+    });
+    vec![Line {
+        goal: "S-176",
+        what: "plan of 1,000 Runs on 200 Pods".into(),
+        rounds: rounds.collect(),
+        unit: "s",
+        reach: Reach::AtMost(1.0),
+    }]
 }
 
 /// Measures Runs with a required and a preferred term against Runs without.

@@ -145,14 +145,26 @@ impl Lead {
 
     /// Plays all games again that a slot has a part in.
     fn play(&mut self, slot: usize, leaf: u32) {
+        let Self { filed, games, .. } = self;
+        let of = |player: u32| filed.get(long(player)).and_then(Option::as_ref);
         let own = short(slot);
-        let mut game = self.games.len() / 2 + slot;
-        self.games[game] = leaf;
-        while game > 1 {
-            game /= 2;
-            let winner = self.winner(game);
-            let before = std::mem::replace(&mut self.games[game], winner);
-            if winner == before && winner != own {
+        let mut place = games.len() / 2 + slot;
+        games[place] = leaf;
+        let (mut ahead, mut best) = (leaf, of(leaf));
+        while place > 1 {
+            let other = games[place ^ 1];
+            let rival = of(other);
+            let loses = match (best, rival) {
+                (Some(best), Some(rival)) => rival.cmp(best) == Ordering::Less,
+                (None, Some(_)) => true,
+                (_, None) => false,
+            };
+            if loses {
+                (ahead, best) = (other, rival);
+            }
+            place /= 2;
+            let before = std::mem::replace(&mut games[place], ahead);
+            if ahead == before && ahead != own {
                 return;
             }
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::mem;
 use std::sync::Arc;
 
 use kruntimes_core::api::RunAffinityTerm;
@@ -14,6 +15,9 @@ use crate::run::Labels;
 
 /// Selectors that are followed at a time; more than a Run can have terms.
 const MAX_SELECTORS: usize = 1024;
+
+/// Kinds that are found without a look at their labels.
+const RECENT: usize = 256;
 
 /// A Pod: number of its pool, then its slot in the pool.
 pub(super) type Spot = (usize, usize);
@@ -100,6 +104,8 @@ pub(super) struct Targets {
     kinds: Vec<Option<Kind>>,
     free_kinds: Vec<usize>,
     by_labels: Register<KindAt>,
+    /// Kinds by where their labels lie in memory: most Runs of a kind share them.
+    recent: Vec<usize>,
     postings: ByLabel,
     followed: Vec<Followed>,
     by_text: BTreeMap<String, usize>,
@@ -117,10 +123,7 @@ impl Targets {
 
     /// Counts a Run that came, on a known Pod or not.
     pub(super) fn add(&mut self, labels: &Arc<Labels>, spot: Option<Spot>) {
-        let number = match self.by_labels.get(labels) {
-            Some(at) => at.number,
-            None => self.add_kind(labels),
-        };
+        let number = self.kind_of(labels);
         let kind = self.kinds[number].as_mut().expect("a filed kind exists");
         kind.total += 1;
         for selector in &kind.matched {
@@ -129,6 +132,24 @@ impl Targets {
         if let Some(spot) = spot {
             self.place_at(number, spot);
         }
+    }
+
+    /// Finds the kind of a Run, or makes it.
+    fn kind_of(&mut self, labels: &Arc<Labels>) -> usize {
+        self.recent.resize(RECENT, usize::MAX);
+        let place = Arc::as_ptr(labels).addr() / mem::size_of::<Labels>() % RECENT;
+        let recent = self.recent[place];
+        if let Some(Some(kind)) = self.kinds.get(recent)
+            && Arc::ptr_eq(&kind.labels, labels)
+        {
+            return recent;
+        }
+        let number = match self.by_labels.get(labels) {
+            Some(at) => at.number,
+            None => self.add_kind(labels),
+        };
+        self.recent[place] = number;
+        number
     }
 
     /// Forgets a Run that [`Targets::add`] counted.
@@ -337,7 +358,7 @@ impl Targets {
         let oldest = numbered.min_by_key(|(_, followed)| followed.used);
         let number = oldest.map_or(0, |(number, _)| number);
         let followed = &mut self.followed[number];
-        for at in std::mem::take(&mut followed.kinds) {
+        for at in mem::take(&mut followed.kinds) {
             if let Some(kind) = &mut self.kinds[at] {
                 kind.matched.retain(|other| *other != number);
             }

@@ -43,6 +43,46 @@ fn words(plan: &BatchPlan) -> Vec<String> {
 }
 
 #[test]
+fn s_171_case_091_of_two_groups_one_has_all_it_needs_and_the_other_leaves_the_slack_to_others() {
+    let fleet = fleet([a_pod("a").offers("runs", 2), a_pod("b").offers("runs", 2)]);
+    let member = |(name, second): (&str, i64)| {
+        let group = if name.starts_with('g') { "g" } else { "h" };
+        a_run(name).group(group).created(second)
+    };
+    // The members take turns, so that each group could get hold of two places.
+    let members = [
+        ("g1", 1),
+        ("h1", 2),
+        ("g2", 3),
+        ("h2", 4),
+        ("g3", 5),
+        ("h3", 6),
+    ];
+    let alone = a_run("alone").created(7);
+    let plan = plan(&fleet, members.map(member).into_iter().chain([alone]));
+    let placed: Vec<&str> = plan.binds().map(|(run, _)| run.name.as_str()).collect();
+    assert_eq!(placed, ["g1", "g2", "g3", "alone"]);
+    let waiting = words(&plan);
+    let waiting = waiting
+        .iter()
+        .filter(|word| word.ends_with("GroupIncomplete"));
+    assert_eq!(waiting.count(), 3);
+}
+
+#[test]
+fn s_176_a_thousand_runs_on_two_hundred_pods_are_planned_at_once() {
+    let fleet = fleet((0..200).map(|pod| a_pod(&format!("pod-{pod:03}")).offers("runs", 5)));
+    let runs = (0..1000).map(|run| Candidate::new(a_run(&format!("run-{run:04}")).build()));
+    let profile = profile().to_builder().explain(false).build().unwrap();
+    let limits = Limits {
+        runs: 1000,
+        ..Limits::default()
+    };
+    let plan = plan_batch(&fleet, runs, &profile, limits);
+    assert_eq!(plan.binds().count(), 1000);
+}
+
+#[test]
 fn s_167_each_decision_sees_the_earlier_ones_of_its_batch() {
     let fleet = fleet([a_pod("a").offers("runs", 1), a_pod("b").offers("runs", 1)]);
     let runs = ["r3", "r1", "r2"].map(a_run);

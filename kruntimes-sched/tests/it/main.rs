@@ -37,6 +37,8 @@ mod profile;
 #[cfg(test)]
 mod snapshot;
 #[cfg(test)]
+mod surface;
+#[cfg(test)]
 mod waiting;
 #[cfg(test)]
 mod workspace;
