@@ -16,6 +16,7 @@ use kube::{Client, ResourceExt as _};
 
 use crate::cache::{Cache, Change, ObjectKey};
 use crate::clock::Clock;
+use crate::serve::Registry;
 use crate::{reaper, retention, workspace};
 
 /// What the controllers are told at start.
@@ -31,6 +32,8 @@ pub struct Config {
     pub stale_threshold: Duration,
     /// Reconciles at once, per controller.
     pub workers: usize,
+    /// Where lost Runs are counted.
+    pub registry: Registry,
 }
 
 impl Default for Config {
@@ -41,6 +44,7 @@ impl Default for Config {
             heartbeat_staleness: HEARTBEAT_LIMIT,
             stale_threshold: THRESHOLD,
             workers: 4,
+            registry: Registry::new(),
         }
     }
 }

@@ -9,6 +9,7 @@ mod filesystem;
 mod inputs;
 mod maintain;
 mod reference;
+mod s3;
 mod settings;
 mod store;
 
@@ -19,8 +20,9 @@ pub(crate) use download::Downloads;
 pub use filesystem::{FilesystemStore, SettingsError};
 pub(crate) use inputs::{Inputs, stage};
 pub use maintain::maintain;
+pub use s3::S3Store;
 pub use settings::ArtifactSettings;
-pub use store::{Item, Store, StoreError, Stored};
+pub use store::{About, Content, Item, Store, StoreError, Stored};
 
 /// Entries of a Run's staging directory (N-136).
 pub(crate) const COUNT_MAX: usize = 32;

@@ -41,6 +41,7 @@ pub(crate) async fn beat(node: &Node, client: Client) {
         if let Some(beat) = word(health, good_at.elapsed()) {
             match send(node, &api, known.take(), &beat).await {
                 Ok(pod) => {
+                    node.pulse.beat();
                     node.set_capacity(pod.annotations().iter());
                     let leaving = pod.metadata.deletion_timestamp.is_some();
                     node.leaving.store(leaving, Ordering::Relaxed);

@@ -22,10 +22,12 @@ mod folder;
 mod git;
 mod heartbeat;
 mod logs;
+mod metrics;
 mod node;
 mod outputs;
 mod plan;
 mod push;
+mod readiness;
 mod reconcile;
 mod recovery;
 mod release;
@@ -39,8 +41,8 @@ mod tool_cache;
 mod workspace;
 
 pub use artifact::{
-    ARTIFACT_MAX_BYTES, ARTIFACTS_MAX_BYTES, ArtifactSettings, Artifacts, FilesystemStore, Item,
-    SettingsError, Store, StoreError, Stored, maintain,
+    ARTIFACT_MAX_BYTES, ARTIFACTS_MAX_BYTES, About, ArtifactSettings, Artifacts, Content,
+    FilesystemStore, Item, S3Store, SettingsError, Store, StoreError, Stored, maintain,
 };
 pub use config::{Config, ConfigError};
 pub use files::NodeDirs;

@@ -22,6 +22,8 @@ use crate::config::Config;
 use crate::events::{Events, Note};
 use crate::files::NodeDirs;
 use crate::logs::{Line, LogRecord, LogSink, LogStream, RunEnd};
+use crate::metrics::Metrics;
+use crate::readiness::Pulse;
 use crate::server::Server;
 use crate::table::{Entry, Table};
 use crate::tasks::Tasks;
@@ -46,6 +48,8 @@ pub(crate) struct Node {
     /// Where artifacts go, if anywhere.
     pub(crate) artifacts: Option<Artifacts>,
     pub(crate) clock: Clock,
+    pub(crate) metrics: Metrics,
+    pub(crate) pulse: Pulse,
     pub(crate) tasks: Tasks,
     /// Capacity the Pod advertises; `runs` is the number of workers (N-31).
     pub(crate) capacity: Mutex<Amounts>,

@@ -21,12 +21,14 @@ pub(crate) async fn follow(node: &Node) {
         let wait = match node.server.watch().await {
             Ok(mut events) => {
                 node.server.set_pushing(true);
+                node.pulse.follow(true);
                 // What was lost before the stream began has no event of its own.
                 look_at_all(node);
                 while let Some(Ok(event)) = events.next().await {
                     on_event(node, &event);
                 }
                 node.server.set_pushing(false);
+                node.pulse.follow(false);
                 look_at_all(node);
                 RECONNECT
             }

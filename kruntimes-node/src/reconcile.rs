@@ -17,6 +17,7 @@ use kube::api::{Patch, PatchParams};
 
 use crate::events::Note;
 use crate::node::{self, Node, until};
+use crate::readiness::PASS;
 use crate::server::STATUS_LIMIT;
 use crate::start::{self, Start};
 use crate::table::{Refused, Upload};
@@ -25,7 +26,7 @@ use crate::{recovery, release};
 /// Wait before a Run that cannot be claimed is looked at again, unless something frees room (N-25).
 const CLAIM_AGAIN: Duration = Duration::from_secs(1);
 /// Distance of two looks at an execution whose server reports nothing by itself (N-88).
-const POLL: Duration = Duration::from_millis(500);
+const POLL: Duration = PASS;
 /// Distance of two looks although the server reports: against a lost event.
 const SAFETY: Duration = Duration::from_secs(30);
 /// Limit of the last question before a deadline counts (N-91, N-115).
@@ -201,6 +202,9 @@ impl Turn<'_> {
                 }
             }
         };
+        if let Said::Report(_) | Said::NotFound = said {
+            self.node.pulse.heard();
+        }
         if let Said::Report(_) | Said::Live = said {
             self.node.table.update(&self.uid, |entry| {
                 entry.local.seen.get_or_insert(now);
@@ -330,6 +334,11 @@ impl Turn<'_> {
 
     /// Does what follows a status write that succeeded.
     fn after(&mut self, kind: &ChangeKind) -> Next {
+        let claimed = (self.node.table)
+            .update(&self.uid, |entry| entry.local.claimed_at)
+            .flatten();
+        let now = self.node.clock.now();
+        self.node.metrics.wrote(kind, &self.status(), claimed, now);
         if let Some(note) = Note::of(&self.run, kind) {
             self.node.note(&self.run, &note);
         }

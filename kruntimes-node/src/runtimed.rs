@@ -1,6 +1,6 @@
 //! The component itself: what runs at once and how it ends.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use kruntimes_core::resources::Amounts;
 use kruntimes_k8s::cache::{Change, ObjectKey};
 use kruntimes_k8s::clock::Clock;
 use kruntimes_k8s::queue::{self, WorkQueue};
+use kruntimes_k8s::serve::{Doors, Registry};
 use kruntimes_proto::RuntimeClient;
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
@@ -23,7 +24,9 @@ use crate::config::Config;
 use crate::events::Events;
 use crate::files::NodeDirs;
 use crate::logs::LogSink;
+use crate::metrics::{self, Metrics};
 use crate::node::{Node, run_cache};
+use crate::readiness::{self, Pulse};
 use crate::server::Server;
 use crate::table::Table;
 use crate::tasks::Tasks;
@@ -45,6 +48,8 @@ pub struct Runtimed {
     files: NodeDirs,
     artifacts: Option<Artifacts>,
     status: Option<TcpListener>,
+    doors: Option<Doors>,
+    registry: Registry,
     shutdown: CancellationToken,
 }
 
@@ -67,6 +72,8 @@ impl Runtimed {
             files,
             artifacts: None,
             status: None,
+            doors: None,
+            registry: Registry::new(),
             shutdown: CancellationToken::new(),
         }
     }
@@ -90,13 +97,50 @@ impl Runtimed {
         self
     }
 
+    /// Tells metrics and health there, from the first moment on; readiness once the own Pod is known (N-23).
+    pub fn with_doors(mut self, doors: Option<Doors>) -> Self {
+        self.doors = doors;
+        self
+    }
+
+    /// Counts in this registry.
+    pub fn with_registry(mut self, registry: Registry) -> Self {
+        self.registry = registry;
+        self
+    }
+
     /// Serves the Pod until it is shut down. Dropping the future stops everything at once; executions
     /// live on at the Runtime Server, and the next process takes them up.
-    pub async fn run(self) {
+    pub async fn run(mut self) {
+        let known = Arc::new(AtomicBool::new(false));
+        let ready = readiness::check(
+            self.client.clone(),
+            &self.config.namespace,
+            Arc::clone(&self.runtime),
+            &known,
+            &self.shutdown,
+        );
+        let (doors, registry) = (self.doors.take(), self.registry.clone());
+        let answer = async {
+            match doors {
+                Some(doors) => doors.serve(registry, ready).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = Box::pin(self.work(&known)) => {}
+            () = answer => {}
+        }
+    }
+
+    async fn work(self, known: &AtomicBool) {
         let (pod_uid, pod) = self.learn_pod().await;
+        known.store(true, Ordering::Relaxed);
         let (tasks, owner) = Tasks::new();
         let (events, outbox) = Events::new(&self.config.pod_name);
         let namespace = self.config.namespace.clone();
+        let metrics = Metrics::new(&self.registry, &self.config.runtime);
         let node = Arc::new(Node {
             api: Api::namespaced(self.client.clone(), &self.config.namespace),
             config: self.config,
@@ -111,11 +155,14 @@ impl Runtimed {
             files: self.files,
             artifacts: self.artifacts,
             clock: self.clock,
+            metrics,
+            pulse: Pulse::default(),
             tasks,
             capacity: Mutex::new(Amounts::new()),
             leaving: AtomicBool::new(false),
             draining: self.shutdown.clone(),
         });
+        metrics::read_from(&self.registry, &node);
         node.set_capacity(pod.iter().flat_map(ResourceExt::annotations));
         let work = async {
             recovery::recover(&node).await;

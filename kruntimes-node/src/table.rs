@@ -176,6 +176,11 @@ impl Table {
         contents.entries.values().map(|e| e.key.clone()).collect()
     }
 
+    /// Returns how many Runs are held, those included whose release is on its way (N-30).
+    pub(crate) fn len(&self) -> usize {
+        self.lock().entries.len()
+    }
+
     /// Tells whether a Run is held, its release included.
     pub(crate) fn holds(&self, uid: &str) -> bool {
         self.lock().entries.contains_key(uid)

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use kruntimes_core::duration::Duration;
 use kruntimes_k8s::clock::Clock;
-use kruntimes_k8s::serve::{Address, Addresses};
+use kruntimes_k8s::serve::{Address, Addresses, Registry};
 use kruntimes_k8s::workflow::{Extensions, Policy};
 use kruntimes_k8s::{definitions, lease, pool, runtime, workflow};
 use tracing_subscriber::EnvFilter;
@@ -147,7 +147,7 @@ impl Args {
         self.namespace.as_deref()
     }
 
-    pub(crate) fn into_config(self) -> Configs {
+    pub(crate) fn into_config(self, registry: &Registry) -> Configs {
         let defaults = runtime::Defaults::default();
         let mut policy = Policy::default();
         policy.extensions.clone_from(&self.workflow_extensions);
@@ -178,6 +178,7 @@ impl Args {
                 workers: self.pool_workers,
                 stale_threshold: self.stale_threshold,
                 heartbeat_staleness: self.heartbeat_staleness,
+                registry: registry.clone(),
                 ..pool::Config::default()
             },
         }
@@ -246,7 +247,7 @@ mod tests {
         let line = "controller --namespace ci --runtime-workers 2 --workflow-workers 3 \
                     --stale-threshold 1m --pool-workers 5 --default-daemon-image daemon:1 \
                     --runtimed-service-account-name runner --gateway-namespace edge";
-        let configs = Args::parse_from(line.split(' ')).into_config();
+        let configs = Args::parse_from(line.split(' ')).into_config(&Registry::new());
         for namespace in [
             &configs.runtime.namespace,
             &configs.definitions.namespace,

@@ -30,7 +30,7 @@ async fn main() -> ExitCode {
     let ready = can_list::<Runtime>(client.clone(), args.namespace());
     let clock = Clock::system();
     let lease = args.lease(client.default_namespace(), &clock);
-    let work = work(client.clone(), args.into_config(), clock.clone());
+    let work = work(client.clone(), args.into_config(&registry), clock.clone());
     let work = Box::pin(leadership.during(work));
     let working = async {
         if let Some(lease) = lease {

@@ -1,5 +1,7 @@
 //! Flags and environment of runtimed, and the process around it.
 
+mod artifacts;
+
 use std::error::Error;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _};
@@ -7,23 +9,38 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use kruntimes_node::{ArtifactSettings, Artifacts, Config, GitTool, NodeDirs, SettingsError};
+use kruntimes_k8s::serve::{Address, Addresses};
+use kruntimes_node::{Artifacts, Config, GitTool, NodeDirs, SettingsError};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
+
+use artifacts::ArtifactArgs;
+
+/// What is running, for the metrics.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// From which commit it was built, if whoever built it said so.
+pub(crate) const COMMIT: &str = match option_env!("KRUNTIMES_COMMIT") {
+    Some(commit) => commit,
+    None => "unknown",
+};
 
 const EXAMPLES: &str = "\
 Examples:
   runtimed --runtime-name bash                       serve the Pod it runs in
   runtimed --runtime-name bash --workers 8           hold eight Runs at once
   runtimed --runtime-endpoint unix:/run/bash.sock    reach the Runtime Server by a unix socket
+  runtimed --runtime-name bash --artifact-store-driver s3 --artifact-s3-bucket builds
+                                                     keep artifacts in a bucket
 
 Execution output goes to standard output, one JSON object per line, and nothing
 else does; diagnostics go to standard error, filtered by RUST_LOG.
 
-Flags of S3 stores, of the metrics and health listeners and of the gateway are
-refused: this build has none of them yet.
+Flags of the gateway are refused: this build has none yet.
+
+The keys of an S3 store are found as AWS clients find them: AWS_ACCESS_KEY_ID and
+AWS_SECRET_ACCESS_KEY, a web identity, or the role of the machine.
 
 Git sources are fetched by the git program. It is given the proxy variables of
 this process, GIT_SSL_CAINFO, and nothing else.";
@@ -57,38 +74,19 @@ pub(crate) struct Args {
     work_dir: PathBuf,
 
     /// Address for other components of the cluster, such as :9093; 0 for none
-    #[arg(long, default_value = ":9093", value_name = "ADDRESS", value_parser = address)]
-    status_addr: String,
+    #[arg(long, default_value = ":9093", value_name = "ADDRESS")]
+    status_addr: Address,
 
-    /// Where artifacts are kept: filesystem; empty for nowhere
-    #[arg(long, default_value = "", value_name = "DRIVER")]
-    artifact_store_driver: String,
+    /// Address of /metrics, such as :9090 or 127.0.0.1:9090; 0 for none
+    #[arg(long, default_value = ":9090", value_name = "ADDRESS")]
+    metrics_bind_address: Address,
 
-    /// Directory of a filesystem store
-    #[arg(long, value_name = "PATH")]
-    artifact_store_root: Option<PathBuf>,
+    /// Address of /healthz and /readyz; 0 for none
+    #[arg(long, default_value = ":9094", value_name = "ADDRESS")]
+    health_probe_bind_address: Address,
 
-    /// Claim of the volume that directory is on
-    #[arg(long, default_value = "", value_name = "NAME")]
-    artifact_volume_claim: String,
-
-    /// Stored bytes of one artifact
-    #[arg(
-        long,
-        default_value_t = 1_073_741_824,
-        value_name = "BYTES",
-        allow_negative_numbers = true
-    )]
-    max_artifact_bytes: i64,
-
-    /// Stored bytes of all artifacts of a Run
-    #[arg(
-        long,
-        default_value_t = 10_737_418_240,
-        value_name = "BYTES",
-        allow_negative_numbers = true
-    )]
-    max_artifacts_bytes: i64,
+    #[command(flatten)]
+    artifacts: ArtifactArgs,
 
     /// Name of the Pod; the host name when absent
     #[arg(long, env = "POD_NAME", value_name = "NAME")]
@@ -125,46 +123,24 @@ impl Args {
 
     /// Makes the artifact store, if there is one.
     pub(crate) fn artifacts(&self) -> Result<Option<Artifacts>, SettingsError> {
-        let settings = ArtifactSettings {
-            driver: self.artifact_store_driver.clone(),
-            root: self.artifact_store_root.clone().unwrap_or_default(),
-            volume_claim: self.artifact_volume_claim.clone(),
-            max_artifact_bytes: self.max_artifact_bytes,
-            max_artifacts_bytes: self.max_artifacts_bytes,
-        };
-        settings.open(&self.runtime_name)
+        self.artifacts.settings().open(&self.runtime_name)
     }
 
     /// Takes the status address, if there is one.
     pub(crate) async fn status_listener(&self) -> io::Result<Option<TcpListener>> {
-        let address = &self.status_addr;
-        if address.is_empty() {
-            return Ok(None);
-        }
-        let Some(port) = address.strip_prefix(':') else {
-            return TcpListener::bind(address).await.map(Some);
-        };
-        match TcpListener::bind(format!("[::]:{port}")).await {
-            // Where IPv6 is switched off, the other family is everything there is.
-            Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
-                TcpListener::bind(format!("0.0.0.0:{port}")).await.map(Some)
-            }
-            bound => bound.map(Some),
+        self.status_addr.listen().await
+    }
+
+    /// Returns where metrics and probes are answered.
+    pub(crate) fn addresses(&self) -> Addresses {
+        Addresses {
+            metrics: self.metrics_bind_address.clone(),
+            probes: self.health_probe_bind_address.clone(),
         }
     }
 
     pub(crate) fn files(&self) -> NodeDirs {
         NodeDirs::new(&self.work_dir)
-    }
-}
-
-/// Reads an address; `0` stands for none.
-fn address(text: &str) -> Result<String, String> {
-    let port = text.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
-    match port {
-        _ if text == "0" => Ok(String::new()),
-        Some(Ok(_)) => Ok(text.to_owned()),
-        Some(Err(_)) | None => Err("expected an address such as :9093, or 0 for none".to_owned()),
     }
 }
 
@@ -249,23 +225,20 @@ mod tests {
 
     #[test]
     fn flags_of_what_is_missing_are_refused() {
-        for flag in [
-            "--artifact-s3-bucket=x",
-            "--status-addr=9093",
-            "--gateway-url=x",
-        ] {
+        for flag in ["--status-addr=9093", "--gateway-url=x"] {
             assert!(Args::try_parse_from(["runtimed", flag]).is_err(), "{flag}");
         }
     }
 
-    #[test]
-    fn n_19_a_store_that_cannot_work_is_named() {
+    #[tokio::test]
+    async fn n_19_a_store_that_cannot_work_is_named() {
         let args = |line: &str| Args::parse_from(format!("runtimed {line}").split(' '));
         let missing = args("--artifact-store-driver filesystem --runtime-name bash");
         let error = missing.artifacts().unwrap_err().to_string();
         assert!(error.starts_with("--artifact-store-root"), "{error}");
         let s3 = args("--artifact-store-driver s3 --runtime-name bash");
-        assert!(s3.artifacts().is_err());
+        let error = s3.artifacts().unwrap_err().to_string();
+        assert!(error.starts_with("--artifact-s3-bucket"), "{error}");
         let good = args(
             "--artifact-store-driver filesystem --artifact-store-root /a --artifact-volume-claim c --runtime-name bash",
         );
@@ -273,6 +246,17 @@ mod tests {
         assert!(args("--workers 2").artifacts().unwrap().is_none());
         let negative = args("--max-artifact-bytes -1");
         assert!(negative.artifacts().is_err());
+    }
+
+    #[test]
+    fn c_126_c_132_metrics_and_health_have_their_ports_unless_switched_off() {
+        let told = |line: &str| {
+            let addresses = Args::parse_from(line.split(' ')).addresses();
+            (addresses.metrics.to_string(), addresses.probes.to_string())
+        };
+        assert_eq!(told("runtimed"), (":9090".into(), ":9094".into()));
+        let off = "runtimed --metrics-bind-address 0 --health-probe-bind-address 127.0.0.1:1";
+        assert_eq!(told(off), ("0".into(), "127.0.0.1:1".into()));
     }
 
     #[tokio::test]

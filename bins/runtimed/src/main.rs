@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use clap::Parser as _;
 use kruntimes_k8s::clock::Clock;
+use kruntimes_k8s::serve::{Doors, Registry, build_info};
 use kruntimes_node::{JsonLines, Runtimed};
 use kube::Client;
 
@@ -35,9 +36,17 @@ async fn main() -> ExitCode {
         Ok(status) => status,
         Err(error) => return args::failed("cannot listen on --status-addr", &error),
     };
+    let doors = match Doors::open(&args.addresses()).await {
+        Ok(doors) => doors,
+        Err(error) => return args::failed("no metrics and probes", &error),
+    };
+    let registry = Registry::new();
+    build_info(&registry, "runtimed", args::VERSION, args::COMMIT);
     let runtimed = Runtimed::new(config, client, runtime, Clock::system(), logs, files)
         .with_artifacts(artifacts)
         .with_status_listener(status)
+        .with_doors(Some(doors))
+        .with_registry(registry)
         .with_shutdown(args::stop_signals());
     Box::pin(runtimed.run()).await;
     ExitCode::SUCCESS

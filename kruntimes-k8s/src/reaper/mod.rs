@@ -4,6 +4,7 @@
 //! Pod watches for silence; a Run costs nothing while its Pod is sound. Before
 //! anything is written the Pod is read from the API itself: a watch may lag.
 
+mod metrics;
 mod sighting;
 mod turn;
 
@@ -20,6 +21,7 @@ use tokio::time::Instant;
 use crate::cache::{Change, ObjectKey};
 use crate::pool::{BY_POD, Config, Shared};
 use crate::queue::{self, Outcome, WorkQueue};
+use metrics::Metrics;
 use sighting::Sighting;
 
 /// What is looked at again.
@@ -36,6 +38,7 @@ pub(crate) struct Controller {
     threshold: Duration,
     sightings: Mutex<BTreeMap<ObjectKey, Sighting>>,
     queue: WorkQueue<Key>,
+    metrics: Metrics,
 }
 
 impl Controller {
@@ -45,6 +48,7 @@ impl Controller {
             threshold: config.stale_threshold(),
             sightings: Mutex::default(),
             queue: WorkQueue::new(),
+            metrics: Metrics::new(&config.registry),
         }
     }
 

@@ -121,7 +121,9 @@ impl Controller {
         let api: Api<Run> = Api::namespaced(self.shared.client.clone(), &key.namespace);
         api.patch_status(&key.name, &PatchParams::default(), &Patch::Merge(patch))
             .await?;
-        tracing::info!(run = %key, fate = ?write.fate, reason = write.failure.reason, "a Run was on a lost Pod");
+        let reason = write.failure.reason;
+        self.metrics.acted(&run.spec.runtime, reason, write.fate);
+        tracing::info!(run = %key, fate = ?write.fate, reason, "a Run was on a lost Pod");
         if let Some((reason, text)) = tell(run, write) {
             let now = self.shared.clock.now();
             event::warn(&self.shared.client, run, COMPONENT, reason, &text, now).await;

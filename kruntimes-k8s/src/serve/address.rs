@@ -29,7 +29,11 @@ pub struct InvalidAddress;
 
 impl Address {
     /// Takes the address; nothing when it is off.
-    pub(super) async fn listen(&self) -> io::Result<Option<TcpListener>> {
+    ///
+    /// # Errors
+    ///
+    /// Fails when the address is taken or is none of this machine.
+    pub async fn listen(&self) -> io::Result<Option<TcpListener>> {
         let Self::At { host, port } = self else {
             return Ok(None);
         };

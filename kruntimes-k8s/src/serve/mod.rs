@@ -17,6 +17,7 @@
 //! have two. Nothing of it outlives the future of [`Doors::serve`].
 
 mod address;
+mod bounded;
 mod door;
 mod process;
 mod ready;
@@ -27,6 +28,7 @@ use std::io;
 use tokio::net::TcpListener;
 
 pub use address::{Address, InvalidAddress};
+pub use bounded::Bounded;
 pub use process::{Leadership, build_info};
 pub use ready::{Check, NotReady, can_list};
 pub use registry::{Counter, Gauge, Histogram, LATENCY_BUCKETS, Registry};

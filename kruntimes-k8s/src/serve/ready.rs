@@ -27,6 +27,14 @@ pub enum NotReady {
         /// What the API says.
         source: kube::Error,
     },
+    /// Something else that the component needs does not work.
+    #[error("{what}: {why}")]
+    Part {
+        /// What it is.
+        what: &'static str,
+        /// What it says.
+        why: String,
+    },
     /// The API does not answer in time.
     #[error("no answer to a list of {kind} within {} s", ANSWER_WITHIN.as_secs())]
     Slow {

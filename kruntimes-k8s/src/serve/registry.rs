@@ -53,6 +53,25 @@ impl Registry {
         Histogram(self.family(name, help, labels))
     }
 
+    /// Adds a gauge of one series that is read whenever somebody asks; `None` leaves no sample. One of the
+    /// same name is replaced.
+    pub fn reading(
+        &self,
+        name: &'static str,
+        help: &'static str,
+        labels: &[(&'static str, &str)],
+        read: impl Fn() -> Option<f64> + Send + Sync + 'static,
+    ) {
+        let labels = labels.iter();
+        let reading = Reading {
+            name,
+            help,
+            labels: labels.map(|(label, value)| pair(label, value)).collect(),
+            read: Box::new(read),
+        };
+        lock(&self.families).insert(name, Arc::new(reading));
+    }
+
     /// Writes everything in the text format of Prometheus, in the order of the names.
     pub fn text(&self) -> String {
         let families: Vec<_> = lock(&self.families).values().map(Arc::clone).collect();
@@ -156,12 +175,38 @@ impl<V: Value> Collect for Family<V> {
         writeln!(text, "# TYPE {} {}", self.name, V::KIND)?;
         for (values, value) in lock(&self.series).iter() {
             let pairs = self.labels.iter().zip(values);
-            let labels: Vec<String> = pairs
-                .map(|(label, value)| format!("{label}=\"{}\"", escaped(value)))
-                .collect();
+            let labels: Vec<String> = pairs.map(|(label, value)| pair(label, value)).collect();
             value.write(text, self.name, &labels)?;
         }
         Ok(())
+    }
+}
+
+/// A level that is not kept but read.
+struct Reading {
+    name: &'static str,
+    help: &'static str,
+    labels: Vec<String>,
+    read: Box<dyn Fn() -> Option<f64> + Send + Sync>,
+}
+
+impl fmt::Debug for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reading")
+            .field("name", &self.name)
+            .field("labels", &self.labels)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Collect for Reading {
+    fn write(&self, text: &mut String) -> fmt::Result {
+        writeln!(text, "# HELP {} {}", self.name, self.help)?;
+        writeln!(text, "# TYPE {} {}", self.name, f64::KIND)?;
+        match (self.read)() {
+            Some(value) => value.write(text, self.name, &self.labels),
+            None => Ok(()),
+        }
     }
 }
 
@@ -233,6 +278,10 @@ fn braced(labels: &[String]) -> String {
     }
 }
 
+fn pair(label: &str, value: &str) -> String {
+    format!("{label}=\"{}\"", escaped(value))
+}
+
 fn escaped(value: &str) -> String {
     let value = value.replace('\\', "\\\\").replace('"', "\\\"");
     value.replace('\n', "\\n")
@@ -255,6 +304,18 @@ mod tests {
              # HELP b_total Things.\n# TYPE b_total counter\n\
              b_total{kind=\"x\",how=\"a\\\"b\\\\c\\nd\"} 2\n"
         );
+    }
+
+    #[test]
+    fn a_reading_is_taken_when_somebody_asks() {
+        let registry = Registry::new();
+        let level = Arc::new(Mutex::new(None));
+        let read = Arc::clone(&level);
+        let labels = [("runtime", "a\"b")];
+        registry.reading("a", "Level.", &labels, move || *lock(&read));
+        assert_eq!(registry.text(), "# HELP a Level.\n# TYPE a gauge\n");
+        *lock(&level) = Some(2.5);
+        assert!(registry.text().ends_with("\na{runtime=\"a\\\"b\"} 2.5\n"));
     }
 
     #[test]

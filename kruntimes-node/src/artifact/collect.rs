@@ -1,7 +1,7 @@
 //! Storing what a task left behind, beside the reconcile of its Run (node, section 12.1).
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read, Seek as _};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
 use kruntimes_core::api::{ArtifactRef, ArtifactType};
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::content::{SNIFF_BYTES, media_type};
 use super::reference::is_component;
-use super::{Artifacts, COUNT_MAX, Item, Store, StoreError, Stored, archive};
+use super::{About, Artifacts, COUNT_MAX, Item, Store, StoreError, Stored, archive};
 use crate::files::RunDir;
 use crate::folder::Folder;
 use crate::node::Node;
@@ -105,6 +105,7 @@ impl Collection {
     ) -> Result<Vec<ArtifactRef>, StoreError> {
         let upload = Upload {
             artifacts,
+            run: Arc::clone(&self.run),
             namespace: self.run.namespace().unwrap_or_default(),
             uid: self.uid.clone(),
             dir: self.dir.clone(),
@@ -170,6 +171,7 @@ pub(crate) async fn discard(artifacts: &Artifacts, run: &Run, uid: &str) {
 
 struct Upload {
     artifacts: Artifacts,
+    run: Arc<Run>,
     namespace: String,
     uid: String,
     dir: RunDir,
@@ -189,6 +191,12 @@ impl<R: Read> Read for Watched<'_, R> {
             return Err(io::Error::other(StoreError::Abandoned));
         }
         self.inner.read(buffer)
+    }
+}
+
+impl<R: Seek> Seek for Watched<'_, R> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.inner.seek(to)
     }
 }
 
@@ -259,11 +267,24 @@ impl Upload {
         }
     }
 
-    fn put(&self, name: &str, file: std::fs::File, limit: u64) -> Result<Stored, StoreError> {
+    fn put(
+        &self,
+        name: &str,
+        (kind, media): (&str, &str),
+        file: std::fs::File,
+        limit: u64,
+    ) -> Result<Stored, StoreError> {
         let item = Item {
             namespace: &self.namespace,
             run_uid: &self.uid,
             name,
+            about: About {
+                run_name: self.run.metadata.name.as_deref().unwrap_or_default(),
+                runtime: &self.run.spec.runtime,
+                kind,
+                content_type: media,
+                retention_seconds: self.run.spec.ttl_seconds_after_finished.map(i64::from),
+            },
         };
         let mut content = Watched {
             inner: file,
@@ -296,7 +317,7 @@ impl Upload {
                 "it has {size} bytes, {limit} are left for it"
             )));
         }
-        let stored = self.put(name, file, limit)?;
+        let stored = self.put(name, ("file", media), file, limit)?;
         if stored.size_bytes == size {
             Ok((media, stored))
         } else {
@@ -326,7 +347,7 @@ impl Upload {
             }
         };
         archive::write(&tree, io::BufWriter::new(out), limit, &wanted)?;
-        self.put(name, back, limit)
+        self.put(name, ("directory", "application/gzip"), back, limit)
     }
 }
 

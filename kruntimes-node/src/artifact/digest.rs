@@ -5,6 +5,11 @@ use std::io::{self, Read, Write};
 
 use sha2::{Digest as _, Sha256};
 
+use super::StoreError;
+
+/// Bytes copied at once.
+const CHUNK: usize = 64 * 1024;
+
 /// Reads through to another reader and sums up what passes.
 pub(super) struct Summed<R> {
     inner: R,
@@ -38,6 +43,44 @@ impl<R: Read> Read for Summed<R> {
         self.hash.update(&buffer[..read]);
         self.size += u64::try_from(read).unwrap_or(u64::MAX);
         Ok(read)
+    }
+}
+
+/// Hands everything that `content` yields, up to `limit` bytes, to `take`; returns size and digest.
+///
+/// What is larger, or cannot be read, is invalid: it is the source that fails, not the store.
+pub(super) fn copy(
+    content: &mut dyn Read,
+    limit: u64,
+    mut take: impl FnMut(&[u8]) -> Result<(), StoreError>,
+) -> Result<(u64, String), StoreError> {
+    let mut summed = Summed::new(content);
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let read = match summed.read(&mut chunk) {
+            Ok(0) => return Ok(summed.sum()),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(unreadable(error)),
+        };
+        if summed.size > limit {
+            return Err(StoreError::Invalid(format!(
+                "artifact is larger than the {limit} bytes that are left for it"
+            )));
+        }
+        take(&chunk[..read])?;
+    }
+}
+
+/// An error of the source, not of the store; one that wraps a store's error is that error.
+pub(super) fn unreadable(error: io::Error) -> StoreError {
+    let text = format!("artifact cannot be read: {error}");
+    let Some(inner) = error.into_inner() else {
+        return StoreError::Invalid(text);
+    };
+    match inner.downcast::<StoreError>() {
+        Ok(inner) => *inner,
+        Err(_) => StoreError::Invalid(text),
     }
 }
 

@@ -161,6 +161,7 @@ mod tests {
     use kruntimes_core::api::{RunSpec, RunStatus};
     use tonic::Code;
 
+    use super::super::About;
     use super::super::{FilesystemStore, Item};
     use super::*;
 
@@ -208,8 +209,12 @@ mod tests {
                 namespace: "ns",
                 run_uid: "u",
                 name,
+                about: About::default(),
             };
-            let stored = self.store.put(item, &mut &*bytes, 1 << 20).unwrap();
+            let stored = self
+                .store
+                .put(item, &mut std::io::Cursor::new(bytes), 1 << 20)
+                .unwrap();
             ArtifactRef {
                 name: name.into(),
                 location: stored.location,

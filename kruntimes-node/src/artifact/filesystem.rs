@@ -9,17 +9,15 @@ use kruntimes_core::api::{
 };
 use kruntimes_core::names;
 
-use super::digest::Summed;
+use super::digest;
 use super::reference::{self, is_component};
-use super::store::{Item, Store, StoreError, Stored};
+use super::store::{Content, Item, Store, StoreError, Stored};
 use crate::folder::Folder;
 
 /// Mode of directories the store makes (N-153).
 const DIRECTORY: u32 = 0o750;
 /// Mode of stored files.
 const FILE: u32 = 0o640;
-/// Bytes copied at once.
-const CHUNK: usize = 64 * 1024;
 
 /// Keeps artifacts below one directory of a volume that only the daemon mounts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,11 +40,22 @@ pub enum SettingsError {
     #[error("--artifact-store-driver needs --runtime-name")]
     Runtime,
     /// The driver is none that exists.
-    #[error("--artifact-store-driver must be filesystem, or empty for no store")]
+    #[error("--artifact-store-driver must be filesystem, s3, or empty for no store")]
     Driver,
-    /// This build keeps artifacts on volumes only.
-    #[error("--artifact-store-driver s3 is not part of this build")]
-    NoS3,
+    /// A setting of an S3 store is missing or makes no sense (N-158).
+    #[error("--artifact-s3-{setting} {problem}")]
+    S3 {
+        /// The last part of its flag.
+        setting: &'static str,
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// The settings of an S3 store contradict each other, or the environment is no place for it.
+    #[error("--artifact-store-driver s3: {0}")]
+    Client(
+        /// What the client says.
+        String,
+    ),
     /// A limit is zero or negative.
     #[error("{0} must be positive")]
     Limit(
@@ -116,40 +125,12 @@ impl FilesystemStore {
         let mut file = folder
             .create(temporary, FILE)
             .map_err(failed("make a file"))?;
-        let mut summed = Summed::new(content);
-        let mut chunk = vec![0; CHUNK];
-        let mut total = 0_u64;
-        loop {
-            let read = match summed.read(&mut chunk) {
-                Ok(0) => break,
-                Ok(read) => read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(unreadable(error)),
-            };
-            total += u64::try_from(read).unwrap_or(u64::MAX);
-            if total > limit {
-                return Err(StoreError::Invalid(format!(
-                    "artifact is larger than the {limit} bytes that are left for it"
-                )));
-            }
-            file.write_all(&chunk[..read])
-                .map_err(failed("write a file"))?;
-        }
+        let sum = digest::copy(content, limit, |bytes| {
+            file.write_all(bytes).map_err(failed("write a file"))
+        })?;
         // N-153: nobody may find the name before the bytes are safe.
         file.sync_all().map_err(failed("flush a file"))?;
-        Ok(summed.sum())
-    }
-}
-
-/// An error of the source, not of the store; one that wraps a store's error is that error.
-fn unreadable(error: io::Error) -> StoreError {
-    let text = format!("artifact cannot be read: {error}");
-    let Some(inner) = error.into_inner() else {
-        return StoreError::Invalid(text);
-    };
-    match inner.downcast::<StoreError>() {
-        Ok(inner) => *inner,
-        Err(_) => StoreError::Invalid(text),
+        Ok(sum)
     }
 }
 
@@ -167,7 +148,7 @@ impl Store for FilesystemStore {
     fn put(
         &self,
         item: Item<'_>,
-        content: &mut dyn Read,
+        content: &mut dyn Content,
         limit: u64,
     ) -> Result<Stored, StoreError> {
         if !is_component(item.name) {
@@ -251,6 +232,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+    use super::super::About;
     use super::super::reference::tests::reference;
     use super::*;
 
@@ -267,6 +249,7 @@ mod tests {
             namespace: "ns",
             run_uid: "u",
             name,
+            about: About::default(),
         }
     }
 
@@ -303,8 +286,9 @@ mod tests {
                 namespace,
                 run_uid,
                 name,
+                about: About::default(),
             };
-            let put = store.put(item, &mut &b"x"[..], 9);
+            let put = store.put(item, &mut io::Cursor::new(b"x"), 9);
             assert!(matches!(put, Err(StoreError::Invalid(_))));
         }
         assert_eq!(fs::read_dir(&store.root).unwrap().count(), 0);
@@ -313,7 +297,9 @@ mod tests {
     #[test]
     fn n_153_n_155_what_is_stored_is_whole_or_absent() {
         let (_temp, store) = store();
-        let stored = store.put(item("a"), &mut &b"first"[..], 5).unwrap();
+        let stored = store
+            .put(item("a"), &mut io::Cursor::new(b"first"), 5)
+            .unwrap();
         assert_eq!(stored.size_bytes, 5);
         assert_eq!(
             stored.digest,
@@ -322,14 +308,18 @@ mod tests {
         let place = stored.location.filesystem.unwrap();
         assert_eq!(place.path, PATH);
         assert_eq!(read(&store, &reference(PATH)), "first");
-        let larger = store.put(item("a"), &mut &b"second"[..], 5).unwrap_err();
+        let larger = store
+            .put(item("a"), &mut io::Cursor::new(b"second"), 5)
+            .unwrap_err();
         assert!(matches!(larger, StoreError::Invalid(_)));
         assert_eq!(
             read(&store, &reference(PATH)),
             "first",
             "an older one stays"
         );
-        store.put(item("a"), &mut &b"other"[..], 5).unwrap();
+        store
+            .put(item("a"), &mut io::Cursor::new(b"other"), 5)
+            .unwrap();
         assert_eq!(read(&store, &reference(PATH)), "other");
         let run = store.root.join("namespaces/ns/runs/u");
         let names: Vec<_> = fs::read_dir(&run)
@@ -349,7 +339,7 @@ mod tests {
         fs::write(outside.join("runs/u/a"), "secret").unwrap();
         fs::create_dir(store.root.join("namespaces")).unwrap();
         symlink(&outside, store.root.join("namespaces/ns")).unwrap();
-        assert!(store.put(item("a"), &mut &b"x"[..], 9).is_err());
+        assert!(store.put(item("a"), &mut io::Cursor::new(b"x"), 9).is_err());
         assert!(store.open(&reference(PATH)).is_err());
         assert!(store.delete(&reference(PATH)).is_err());
         assert!(store.delete_run("ns", "u").is_err());
@@ -358,11 +348,11 @@ mod tests {
             "secret"
         );
         fs::remove_file(store.root.join("namespaces/ns")).unwrap();
-        store.put(item("b"), &mut &b"x"[..], 9).unwrap();
+        store.put(item("b"), &mut io::Cursor::new(b"x"), 9).unwrap();
         let run = store.root.join("namespaces/ns/runs/u");
         symlink(outside.join("runs/u/a"), run.join("a")).unwrap();
         assert!(store.open(&reference(PATH)).is_err());
-        store.put(item("a"), &mut &b"x"[..], 9).unwrap();
+        store.put(item("a"), &mut io::Cursor::new(b"x"), 9).unwrap();
         assert_eq!(
             fs::read_to_string(outside.join("runs/u/a")).unwrap(),
             "secret"
@@ -372,7 +362,7 @@ mod tests {
     #[test]
     fn n_156_references_of_others_are_refused() {
         let (_temp, store) = store();
-        store.put(item("a"), &mut &b"x"[..], 9).unwrap();
+        store.put(item("a"), &mut io::Cursor::new(b"x"), 9).unwrap();
         let mut other = reference(PATH);
         other
             .location
@@ -401,12 +391,12 @@ mod tests {
         let (_temp, store) = store();
         store.delete_run("ns", "u").unwrap();
         store.delete(&reference(PATH)).unwrap();
-        store.put(item("a"), &mut &b"x"[..], 9).unwrap();
+        store.put(item("a"), &mut io::Cursor::new(b"x"), 9).unwrap();
         let other = Item {
             run_uid: "u2",
             ..item("a")
         };
-        store.put(other, &mut &b"x"[..], 9).unwrap();
+        store.put(other, &mut io::Cursor::new(b"x"), 9).unwrap();
         let run = store.root.join("namespaces/ns/runs/u");
         fs::write(run.join(".artifact-torn"), "x").unwrap();
         store.delete(&reference(PATH)).unwrap();

@@ -254,7 +254,7 @@ mod tests {
 
     use super::super::digest::digest;
     use super::super::reference::tests::reference;
-    use super::super::{Item, Stored};
+    use super::super::{Content, Item, Stored};
     use super::*;
     use kruntimes_core::api::ArtifactStore;
 
@@ -265,7 +265,7 @@ mod tests {
         fn settings(&self) -> ArtifactStore {
             unreachable!("nobody asks")
         }
-        fn put(&self, _: Item<'_>, _: &mut dyn Read, _: u64) -> Result<Stored, StoreError> {
+        fn put(&self, _: Item<'_>, _: &mut dyn Content, _: u64) -> Result<Stored, StoreError> {
             unreachable!("nothing is stored")
         }
         fn open(&self, _: &ArtifactRef) -> Result<Box<dyn Read + Send>, StoreError> {

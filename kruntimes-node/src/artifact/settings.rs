@@ -3,17 +3,24 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{ARTIFACT_MAX_BYTES, ARTIFACTS_MAX_BYTES, Artifacts, FilesystemStore, SettingsError};
+use kruntimes_core::api::S3Store as S3Settings;
+
+use super::{
+    ARTIFACT_MAX_BYTES, ARTIFACTS_MAX_BYTES, Artifacts, FilesystemStore, S3Store, SettingsError,
+    Store,
+};
 
 /// What the command line says about artifacts; every field is named like its flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArtifactSettings {
-    /// `filesystem`, or empty for no store.
+    /// `filesystem`, `s3`, or empty for no store.
     pub driver: String,
     /// Directory of a filesystem store.
     pub root: PathBuf,
     /// Claim of the volume that directory is on.
     pub volume_claim: String,
+    /// Settings of an S3 store.
+    pub s3: S3Settings,
     /// Limit of one artifact.
     pub max_artifact_bytes: i64,
     /// Limit of all artifacts of a Run.
@@ -27,6 +34,7 @@ impl Default for ArtifactSettings {
             driver: String::new(),
             root: PathBuf::new(),
             volume_claim: String::new(),
+            s3: S3Settings::default(),
             max_artifact_bytes: bytes(ARTIFACT_MAX_BYTES),
             max_artifacts_bytes: bytes(ARTIFACTS_MAX_BYTES),
         }
@@ -34,7 +42,8 @@ impl Default for ArtifactSettings {
 }
 
 impl ArtifactSettings {
-    /// Makes what they describe, for a Pod of this Runtime; nothing without a driver.
+    /// Makes what they describe, for a Pod of this Runtime; nothing without a driver. An S3 store works on
+    /// the tokio runtime it is made on.
     ///
     /// # Errors
     ///
@@ -48,16 +57,19 @@ impl ArtifactSettings {
         let all_max_bytes = limit("--max-artifacts-bytes", self.max_artifacts_bytes)?;
         match self.driver.as_str() {
             "" => return Ok(None),
-            "filesystem" => {}
-            "s3" => return Err(SettingsError::NoS3),
+            "filesystem" | "s3" => {}
             _ => return Err(SettingsError::Driver),
         }
         if runtime.is_empty() {
             return Err(SettingsError::Runtime);
         }
-        let store = FilesystemStore::new(&self.root, &self.volume_claim)?;
+        let store: Arc<dyn Store> = if self.driver == "s3" {
+            Arc::new(S3Store::new(self.s3.clone())?)
+        } else {
+            Arc::new(FilesystemStore::new(&self.root, &self.volume_claim)?)
+        };
         Ok(Some(Artifacts {
-            store: Arc::new(store),
+            store,
             one_max_bytes,
             all_max_bytes,
         }))
@@ -81,9 +93,8 @@ mod tests {
         assert!(ArtifactSettings::default().open("").unwrap().is_none());
         assert!(good().open("bash").unwrap().is_some());
         assert_eq!(good().open("").unwrap_err(), SettingsError::Runtime);
-        let cases: [(Change, &str); 7] = [
+        let cases: [(Change, &str); 6] = [
             (|s| s.driver = "nfs".into(), "--artifact-store-driver "),
-            (|s| s.driver = "s3".into(), "--artifact-store-driver "),
             (|s| s.root = "".into(), "--artifact-store-root "),
             (|s| s.root = "store".into(), "--artifact-store-root "),
             (

@@ -1,6 +1,6 @@
 //! What a store of artifacts has to do, whatever it is made of.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 
 use kruntimes_core::api::{ArtifactLocation, ArtifactRef, ArtifactStore};
 
@@ -13,7 +13,29 @@ pub struct Item<'a> {
     pub run_uid: &'a str,
     /// Name of the artifact.
     pub name: &'a str,
+    /// What is told beside the bytes, where the store can tell it.
+    pub about: About<'a>,
 }
+
+/// What people and lifecycle rules may want to know of an artifact (N-160).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct About<'a> {
+    /// Name of the Run.
+    pub run_name: &'a str,
+    /// Runtime of the Run.
+    pub runtime: &'a str,
+    /// `file` or `directory`.
+    pub kind: &'a str,
+    /// Media type of the bytes.
+    pub content_type: &'a str,
+    /// How long the Run is kept after its end.
+    pub retention_seconds: Option<i64>,
+}
+
+/// Bytes to be stored, which may be read more than once.
+pub trait Content: Read + Seek {}
+
+impl<T: Read + Seek> Content for T {}
 
 /// What was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,8 +79,12 @@ pub trait Store: Send + Sync {
     /// # Errors
     ///
     /// [`StoreError::Invalid`] when there is more than `limit`, or when reading fails so; else as the store says.
-    fn put(&self, item: Item<'_>, content: &mut dyn Read, limit: u64)
-    -> Result<Stored, StoreError>;
+    fn put(
+        &self,
+        item: Item<'_>,
+        content: &mut dyn Content,
+        limit: u64,
+    ) -> Result<Stored, StoreError>;
 
     /// Opens the bytes of a reference for reading.
     ///

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use kruntimes_core::api::{ArtifactInput, ArtifactRef, ArtifactStore, RunPhase, RunSpec};
 use kruntimes_core::crd::Run;
-use kruntimes_node::{Artifacts, FilesystemStore, Item, Store, StoreError, Stored};
+use kruntimes_node::{Artifacts, Content, FilesystemStore, Item, Store, StoreError, Stored};
 use kruntimes_proto::ExecuteRequest;
 use kruntimes_proto::testing::{Script, ScriptedServer};
 use kube::ResourceExt as _;
@@ -48,7 +48,7 @@ impl Store for Faulty {
     fn put(
         &self,
         item: Item<'_>,
-        content: &mut dyn Read,
+        content: &mut dyn Content,
         limit: u64,
     ) -> Result<Stored, StoreError> {
         self.puts.fetch_add(1, Ordering::SeqCst);

@@ -19,6 +19,8 @@ mod restart;
 #[cfg(test)]
 mod retry;
 #[cfg(test)]
+mod s3;
+#[cfg(test)]
 mod stop;
 #[cfg(test)]
 mod task;

@@ -12,6 +12,7 @@ use kruntimes_core::api::{
 };
 use kruntimes_core::crd::{self, Run};
 use kruntimes_k8s::clock::Clock;
+use kruntimes_k8s::serve::{Addresses, Doors, Registry};
 use kruntimes_node::{Artifacts, Config, GitTool, LogRecord, LogSink, NodeDirs, Runtimed};
 use kruntimes_proto::RuntimeClient;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -67,6 +68,9 @@ pub(crate) struct World {
     pub(crate) artifacts: Option<Artifacts>,
     /// Taken by the next daemon.
     pub(crate) status: Mutex<Option<TcpListener>>,
+    /// Taken by the next daemon.
+    pub(crate) doors: Mutex<Option<Doors>>,
+    pub(crate) registry: Registry,
     temp: tempfile::TempDir,
     _background: Background,
 }
@@ -119,6 +123,8 @@ impl World {
             git: GitTool::default(),
             artifacts: None,
             status: Mutex::default(),
+            doors: Mutex::default(),
+            registry: Registry::new(),
             temp: tempfile::tempdir().unwrap(),
             _background: background,
         };
@@ -177,11 +183,35 @@ impl World {
         )
         .with_artifacts(self.artifacts.clone())
         .with_status_listener(self.status.lock().unwrap().take())
+        .with_doors(self.doors.lock().unwrap().take())
+        .with_registry(self.registry.clone())
         .with_shutdown(shutdown.clone());
         Daemon {
             task: tokio::spawn(runtimed.run()),
             shutdown,
         }
+    }
+
+    /// Opens metrics and health for the next daemon and returns their ports.
+    pub(crate) async fn open_doors(&self) -> (u16, u16) {
+        let local = || "127.0.0.1:0".parse().unwrap();
+        let addresses = Addresses {
+            metrics: local(),
+            probes: local(),
+        };
+        let doors = Doors::open(&addresses).await.unwrap();
+        let (metrics, probes) = doors.ports();
+        *self.doors.lock().unwrap() = Some(doors);
+        (metrics.unwrap(), probes.unwrap())
+    }
+
+    /// Returns the value of one series, written with its labels.
+    pub(crate) fn measured(&self, series: &str) -> Option<f64> {
+        let text = self.registry.text();
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.map(|value| value.parse().unwrap())
     }
 
     pub(crate) async fn create(&self, name: &str, spec: RunSpec) -> Run {
