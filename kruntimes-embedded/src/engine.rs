@@ -19,7 +19,9 @@ use crate::follow::{self, Following};
 use crate::front::Front;
 use crate::home::{Home, HomeError};
 use crate::logs::{LogHub, LogNews};
-use crate::node::{self, BashBackend, BashBackendConfig, NodeConfig, NodeHandle, PodBackend};
+use crate::node::{
+    self, BashBackend, BashBackendConfig, NodeConfig, NodeHandle, PodBackend, Servers,
+};
 use crate::pod_log::PodLog;
 use crate::progress::{Target, TargetKind};
 use crate::submit::{self, Submission, SubmitError};
@@ -44,6 +46,8 @@ pub struct Options {
     pub data_dir: Option<PathBuf>,
     /// Serves the API on this loopback address, for kubectl and client libraries.
     pub listen: Option<SocketAddr>,
+    /// Runtime Servers beside `bash` and `python`, for Runtimes whose image names them.
+    pub servers: Servers,
 }
 
 impl Default for Options {
@@ -55,6 +59,7 @@ impl Default for Options {
             grace: Duration::from_secs(2),
             data_dir: None,
             listen: None,
+            servers: Servers::default(),
         }
     }
 }
@@ -136,7 +141,8 @@ impl Embedded {
             root: directory.path().to_owned(),
             grace: options.grace,
             records: home.as_ref().map(|home| home.life().to_owned()),
-        });
+        })
+        .with_servers(options.servers.clone());
         let pod_log = options
             .listen
             .map(|_| PodLog::new(directory.path(), clock.clone()));
