@@ -20,7 +20,9 @@ use crate::follow::{self, Following};
 use crate::front::Front;
 use crate::home::{Home, HomeError};
 use crate::logs::{LogHub, LogNews};
-use crate::node::{self, BashBackend, BashBackendConfig, NodeConfig, NodeHandle, PodBackend};
+use crate::node::{
+    self, BashBackend, BashBackendConfig, NodeConfig, NodeHandle, PodBackend, Servers,
+};
 use crate::pod_log::PodLog;
 use crate::progress::{Target, TargetKind};
 use crate::submit::{self, Submission, SubmitError};
@@ -47,6 +49,8 @@ pub struct Options {
     pub listen: Option<SocketAddr>,
     /// What workflows may use beyond the built-in API.
     pub extensions: Extensions,
+    /// Runtime Servers beside `bash` and `python`, for Runtimes whose image names them.
+    pub servers: Servers,
 }
 
 impl Default for Options {
@@ -59,6 +63,7 @@ impl Default for Options {
             data_dir: None,
             listen: None,
             extensions: Extensions::none(),
+            servers: Servers::default(),
         }
     }
 }
@@ -141,7 +146,8 @@ impl Embedded {
             root: directory.path().to_owned(),
             grace: options.grace,
             records: home.as_ref().map(|home| home.life().to_owned()),
-        });
+        })
+        .with_servers(options.servers.clone());
         let pod_log = options
             .listen
             .map(|_| PodLog::new(directory.path(), clock.clone()));

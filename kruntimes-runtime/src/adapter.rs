@@ -2,8 +2,12 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use kruntimes_proto::ExecuteRequest;
+
+use crate::process::Warm;
+use crate::work::Work;
 
 /// Turns requests into programs; one implementation per language.
 pub trait Adapter: Send + Sync + 'static {
@@ -21,10 +25,14 @@ pub trait Adapter: Send + Sync + 'static {
 }
 
 /// Says what becomes of an accepted request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Plan {
     /// This program is started.
     Start(Program),
+    /// This program is forked from a process that is warm already, or started when that cannot be.
+    Fork(Arc<Warm>, Program),
+    /// This is done inside the process of the server.
+    Work(Work),
     /// Nothing is started; the execution is `FAILED` with this message.
     Fail(String),
 }

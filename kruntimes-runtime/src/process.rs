@@ -23,9 +23,11 @@ mod leftovers;
 mod procfs;
 mod reaper;
 mod signal;
+mod warm;
 
 pub use group::{Command, Exit, Group, MARK, Pipes, SpawnError};
 pub use identity::{Identity, NoIdentity};
 pub use leftovers::{LeftoversError, end_leftovers};
 pub use reaper::{own_all_children, reap_orphans};
 pub use signal::unblock_signals;
+pub use warm::Warm;

@@ -43,8 +43,8 @@ impl Stop {
 pub(crate) struct Run {
     id: String,
     hub: Arc<EventHub>,
-    stdout: Capture,
-    stderr: Capture,
+    pub(crate) stdout: Capture,
+    pub(crate) stderr: Capture,
     record: Mutex<Record>,
     stop: watch::Sender<Option<Stop>>,
     ended: watch::Sender<bool>,
@@ -97,7 +97,7 @@ impl Run {
         self.tell(state, false, true);
     }
 
-    fn tell_output(&self) {
+    pub(crate) fn tell_output(&self) {
         let record = self.record();
         if record.listed && record.result.is_none() {
             self.tell(ExecutionState::Running, true, false);
@@ -160,7 +160,7 @@ impl Run {
         self.conclude(ExecutionState::Failed, -1, message);
     }
 
-    fn conclude(&self, state: ExecutionState, exit_code: i32, error_message: String) {
+    pub(crate) fn conclude(&self, state: ExecutionState, exit_code: i32, error_message: String) {
         let mut record = self.record();
         if record.result.is_none() {
             record.result = Some(Execution {
@@ -179,24 +179,38 @@ impl Run {
         self.ended.send_replace(true);
     }
 
-    fn conclude_with(&self, exit: io::Result<Exit>, stop: Option<Stop>) {
-        match (stop, exit) {
-            (Some(Stop::Replaced), _) => {
+    /// Records that the server ended the execution.
+    pub(crate) fn conclude_stopped(&self, why: Stop) {
+        match why {
+            Stop::Replaced => {
                 self.ended.send_replace(true);
             }
-            (Some(why @ (Stop::Cancelled | Stop::Timeout | Stop::Shutdown)), _) => {
-                self.conclude(ExecutionState::Failed, -1, why.message().to_owned());
-            }
+            Stop::Cancelled | Stop::Timeout | Stop::Shutdown => self.fail(why.message().to_owned()),
+        }
+    }
+
+    fn conclude_with(&self, exit: io::Result<Exit>, stop: Option<Stop>) {
+        match (stop, exit) {
+            (Some(why), _) => self.conclude_stopped(why),
             (None, Ok(Exit::Code(0))) => self.conclude(ExecutionState::Succeeded, 0, String::new()),
             (None, Ok(Exit::Code(code))) => {
                 self.conclude(ExecutionState::Failed, code, String::new());
             }
-            (None, Ok(Exit::Signal(name))) => {
-                self.conclude(ExecutionState::Failed, -1, format!("killed by {name}"));
+            (None, Ok(Exit::Signal(name))) => self.fail(format!("killed by {name}")),
+            (None, Err(error)) => self.fail(format!("wait: {error}")),
+        }
+    }
+
+    /// Waits until the server has a reason to end the execution.
+    pub(crate) async fn stopped(&self, terms: Terms, shutdown: &CancellationToken) -> Stop {
+        let mut asked = self.stop.subscribe();
+        tokio::select! {
+            biased;
+            asked = asked.wait_for(Option::is_some) => {
+                asked.ok().and_then(|why| *why).unwrap_or(Stop::Shutdown)
             }
-            (None, Err(error)) => {
-                self.conclude(ExecutionState::Failed, -1, format!("wait: {error}"));
-            }
+            () = limit(terms.timeout) => Stop::Timeout,
+            () = shutdown.cancelled() => Stop::Shutdown,
         }
     }
 }
@@ -235,13 +249,10 @@ pub(crate) async fn drive(
         |run| &run.stderr,
         gone.clone(),
     ));
-    let mut asked = run.stop.subscribe();
     let stop = tokio::select! {
         biased;
         () = group.leader_ended() => None,
-        asked = asked.wait_for(Option::is_some) => asked.map_or(Some(Stop::Shutdown), |why| *why),
-        () = limit(terms.timeout) => Some(Stop::Timeout),
-        () = shutdown.cancelled() => Some(Stop::Shutdown),
+        why = run.stopped(terms, &shutdown) => Some(why),
     };
     // An end that came first stands, whatever was asked at the same time (N-224).
     let stop = stop.filter(|_| !group.has_ended());
@@ -253,7 +264,7 @@ pub(crate) async fn drive(
 }
 
 /// Ends the record of an execution whose driver was lost, so that nobody waits for it for ever.
-struct Unfinished(Arc<Run>);
+pub(crate) struct Unfinished(pub(crate) Arc<Run>);
 
 impl Drop for Unfinished {
     fn drop(&mut self) {

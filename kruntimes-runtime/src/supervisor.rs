@@ -14,10 +14,11 @@ use kruntimes_proto::{
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::adapter::{Adapter, Manners, Plan};
+use crate::adapter::{Adapter, Manners, Plan, Program};
 use crate::directory::{NoDirectory, WorkRoot};
-use crate::process::{Command, Group, SpawnError, reap_orphans};
+use crate::process::{Command, Group, Pipes, SpawnError, Warm, reap_orphans};
 use crate::run::{Run, Stop, Terms, drive};
+use crate::work::{self, Work};
 
 /// Sets how executions are supervised.
 #[derive(Clone, Debug)]
@@ -141,14 +142,21 @@ impl Supervisor {
     }
 
     /// Starts what was decided, under the turn of the id; nothing here waits.
-    fn start(
-        &self,
-        request: &ExecuteRequest,
-        decided: Result<Command, String>,
-    ) -> Result<(), ClientError> {
+    fn start(&self, request: &ExecuteRequest, decided: Decided) -> Result<(), ClientError> {
         let run = Run::new(request.id.clone(), Arc::clone(&self.inner.hub));
-        let spawned = decided
-            .and_then(|command| Group::spawn(&command).map_err(|error| start_message(&error)));
+        let begun = match decided {
+            Decided::Start(command, warm) => {
+                let started = match warm {
+                    Some(warm) => Group::fork(&command, &warm),
+                    None => Group::spawn(&command),
+                };
+                started
+                    .map(|(group, pipes)| Begun::Process(Box::new(group), pipes))
+                    .map_err(|error| start_message(&error))
+            }
+            Decided::Work(work) => Ok(Begun::Work(work)),
+            Decided::Fail(message) => Err(message),
+        };
         let mut table = self.inner.table();
         if table.closing {
             // Dropping the group, if there is one, kills it.
@@ -157,17 +165,19 @@ impl Supervisor {
         if let Some(old) = table.runs.insert(request.id.clone(), Arc::clone(&run)) {
             old.unlist(false);
         }
-        match spawned {
-            Ok((group, pipes)) => {
+        let terms = Terms {
+            timeout: request.timeout,
+            grace: self.inner.options.termination_grace,
+        };
+        let (tasks, shutdown) = (&self.inner.tasks, self.inner.shutdown.clone());
+        match begun {
+            Ok(Begun::Process(group, pipes)) => {
                 run.list();
-                let terms = Terms {
-                    timeout: request.timeout,
-                    grace: self.inner.options.termination_grace,
-                };
-                let shutdown = self.inner.shutdown.clone();
-                self.inner
-                    .tasks
-                    .spawn(drive(run, group, pipes, terms, shutdown));
+                tasks.spawn(drive(run, *group, pipes, terms, shutdown));
+            }
+            Ok(Begun::Work(work)) => {
+                run.list();
+                tasks.spawn(work::drive(run, work, terms, shutdown));
             }
             Err(message) => {
                 run.fail(message);
@@ -187,7 +197,7 @@ impl Supervisor {
         // Decided again, as the old execution may have changed the files.
         let decided = self
             .decide(&request)
-            .unwrap_or_else(|refusal| Err(refusal.to_string()));
+            .unwrap_or_else(|refusal| Decided::Fail(refusal.to_string()));
         let started = self.start(&request, decided);
         if started.is_err() {
             old.fail("server shutdown".to_owned());
@@ -195,26 +205,44 @@ impl Supervisor {
         started
     }
 
-    /// Judges a request: refused, or a command, or the message of a failure.
-    fn decide(&self, request: &ExecuteRequest) -> Result<Result<Command, String>, ClientError> {
+    /// Judges a request.
+    fn decide(&self, request: &ExecuteRequest) -> Result<Decided, ClientError> {
         check_strings(request)?;
         let directory: PathBuf = match self.inner.root.enter(&request.working_dir) {
             Ok(directory) => directory,
             Err(NoDirectory::Refused(refusal)) => return Err(invalid(refusal.message)),
-            Err(NoDirectory::Failed(error)) => return Ok(Err(format!("mkdir: {error}"))),
+            Err(NoDirectory::Failed(error)) => {
+                return Ok(Decided::Fail(format!("mkdir: {error}")));
+            }
         };
         let plan = self.inner.adapter.plan(request, &directory);
+        let command = |program: Program| Command {
+            program: program.path,
+            args: program.args,
+            directory: directory.clone(),
+            env: request.env.clone(),
+            records: self.inner.options.records.clone(),
+        };
         Ok(match plan.map_err(|refusal| invalid(refusal.message))? {
-            Plan::Start(program) => Ok(Command {
-                program: program.path,
-                args: program.args,
-                directory,
-                env: request.env.clone(),
-                records: self.inner.options.records.clone(),
-            }),
-            Plan::Fail(message) => Err(message),
+            Plan::Start(program) => Decided::Start(command(program), None),
+            Plan::Fork(warm, program) => Decided::Start(command(program), Some(warm)),
+            Plan::Work(work) => Decided::Work(work),
+            Plan::Fail(message) => Decided::Fail(message),
         })
     }
+}
+
+/// What becomes of a request that is not refused.
+enum Decided {
+    Start(Command, Option<Arc<Warm>>),
+    Work(Work),
+    Fail(String),
+}
+
+/// What is under way once a request is accepted.
+enum Begun {
+    Process(Box<Group>, Pipes),
+    Work(Work),
 }
 
 /// Holds the turn of one id; dropping it forgets the turn unless others wait for it.

@@ -18,13 +18,18 @@
 //! all(&subject).await;
 //! # }
 //! ```
+//!
+//! A server whose programs are no processes, or cannot become a shell script, is asked for the part that needs
+//! neither: [`contract`] with four [`Programs`].
 
 mod basics;
+mod contract;
 mod endings;
 mod subject;
 
 use futures::future::BoxFuture;
 
+pub use contract::Programs;
 pub use subject::Subject;
 
 /// One promise of the contract with its check.
@@ -87,5 +92,63 @@ cases![
 pub async fn all(subject: &Subject) {
     for case in CASES {
         (case.check)(subject).await;
+    }
+}
+
+/// One promise that any server can be asked to keep, with its check.
+#[derive(Clone, Copy)]
+pub struct ContractCase {
+    /// What is promised.
+    pub name: &'static str,
+    /// Panics when the promise is broken.
+    pub check: for<'a> fn(&'a Subject, &'a Programs) -> BoxFuture<'a, ()>,
+}
+
+macro_rules! contract_cases {
+    ($($any:ident),* ; $($case:ident),* $(,)?) => {
+        /// The cases of [`contract`]; they may run at the same time on one server.
+        pub const CONTRACT: &[ContractCase] = &[
+            $(ContractCase {
+                name: stringify!($any),
+                check: |subject, _| Box::pin(basics::$any(subject)),
+            },)*
+            $(ContractCase {
+                name: stringify!($case),
+                check: |subject, programs| Box::pin(contract::$case(subject, programs)),
+            }),*
+        ];
+    };
+}
+
+contract_cases![
+    an_empty_id_is_invalid,
+    unknown_ids_are_not_found,
+    a_missing_directory_is_made,
+    a_directory_that_cannot_be_made_fails,
+    escaping_entrypoints_are_invalid,
+    health_is_good;
+    success_has_its_output,
+    failure_is_told_with_what_came_before,
+    a_running_id_cannot_be_forgotten,
+    list_finds_everything_again,
+    output_can_be_read_while_it_grows,
+    long_output_is_capped,
+    a_time_limit_ends_the_program,
+    cancel_may_be_repeated,
+    a_success_stays_one,
+    a_repeated_execute_keeps_the_rules,
+    an_ended_id_is_not_answered_with_its_old_result,
+    fifty_at_once,
+    events_tell_the_end,
+];
+
+/// Runs every case of the contract that needs no shell, one after the other; see [`Programs`].
+///
+/// # Panics
+///
+/// Panics with the first promise that is broken.
+pub async fn contract(subject: &Subject, programs: &Programs) {
+    for case in CONTRACT {
+        (case.check)(subject, programs).await;
     }
 }

@@ -1,5 +1,6 @@
 //! Flags, and the plain requests they become.
 
+pub(crate) mod artifacts;
 pub(crate) mod client;
 mod engine;
 pub(crate) mod files;
@@ -238,6 +239,11 @@ impl Args {
             Verb::Workflow(WorkflowCommand::Server(verb)) => {
                 let verb = client::Verb::Workflow(client::with_file(verb));
                 Command::Client(connect, Box::new(verb))
+            }
+            Verb::Workflow(WorkflowCommand::Files(WorkflowFiles::Graph(graph)))
+                if graph.object.is_some() =>
+            {
+                Command::Client(connect, Box::new(client::Verb::Graph(graph)))
             }
             Verb::Workflow(WorkflowCommand::Files(verb)) => {
                 connect_to_nothing(&connect);

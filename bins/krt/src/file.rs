@@ -14,6 +14,14 @@ pub(crate) enum FileError {
         /// Why.
         source: std::io::Error,
     },
+    /// The system lets nobody write it.
+    #[error("cannot write {name}")]
+    Unwritable {
+        /// The file as it was named.
+        name: String,
+        /// Why.
+        source: std::io::Error,
+    },
     /// It is larger than any manifest.
     #[error("{name} is larger than {LIMIT} bytes, which no manifest is")]
     TooLarge {

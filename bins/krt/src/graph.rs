@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use kruntimes_core::api::Job;
 use kruntimes_embedded::manifest::{self, Finding, Known, Severity, has_errors};
 use kruntimes_workflow::convert;
-use kruntimes_workflow::export::{self, Graph};
+use kruntimes_workflow::export::{self, Body, Graph, JobNode};
+use serde_json::{Value, json};
 
 use crate::args::files::{Convert, Graph as Request, Picture};
 use crate::exit::Exit;
@@ -14,7 +15,8 @@ use crate::{diagnostics, file, say};
 
 /// Prints the jobs of a file and what needs what.
 pub(crate) fn run(request: &Request) -> Exit {
-    let (name, text) = match read(&request.file) {
+    let file = request.file.as_deref().unwrap_or(std::path::Path::new("-"));
+    let (name, text) = match read(file) {
         Ok(read) => read,
         Err(exit) => return exit,
     };
@@ -41,12 +43,7 @@ pub(crate) fn run(request: &Request) -> Exit {
     };
     match Graph::new(jobs) {
         Ok(graph) => {
-            say::data(&match request.output {
-                Picture::Text => export::text(&graph),
-                Picture::Dot => export::dot(&graph),
-                Picture::Mermaid => export::mermaid(&graph),
-                Picture::Svg => export::svg(&graph),
-            });
+            say::data(&picture(&graph, request.output));
             Exit::Done
         }
         Err(invalid) => {
@@ -54,6 +51,35 @@ pub(crate) fn run(request: &Request) -> Exit {
             Exit::Refused
         }
     }
+}
+
+/// Writes a graph in one of its forms.
+pub(crate) fn picture(graph: &Graph, form: Picture) -> String {
+    match form {
+        Picture::Text => export::text(graph),
+        Picture::Dot => export::dot(graph),
+        Picture::Mermaid => export::mermaid(graph),
+        Picture::Svg => export::svg(graph),
+        Picture::Json => {
+            let jobs: Vec<Value> = graph.jobs().iter().map(node).collect();
+            format!("{:#}", json!({"jobs": jobs}))
+        }
+    }
+}
+
+fn node(job: &JobNode) -> Value {
+    let mut node = json!({"name": job.name, "needs": job.needs, "layer": job.layer});
+    match &job.body {
+        Body::Steps { runs_on, steps } => {
+            node["runsOn"] = json!(runs_on);
+            node["steps"] = json!(steps);
+        }
+        Body::Call(workflow) => node["uses"] = json!(workflow),
+    }
+    if let Some(phase) = job.phase {
+        node["phase"] = json!(phase);
+    }
+    node
 }
 
 type Graphs = Vec<(String, BTreeMap<String, Job>)>;

@@ -20,8 +20,17 @@ struct Judged {
 
 /// Judges every file in one pass; exit code 3 when any has an error.
 pub(crate) fn run(request: &Lint) -> Exit {
-    let mut judged = match read_all(&request.files) {
-        Ok(files) => judge(files, request),
+    let read = read_all(&request.files).and_then(|files| Ok((files, read_all(&request.with)?)));
+    let judged = read.and_then(|(files, with)| {
+        let judged = judge(files, with.clone(), request);
+        if !request.fix {
+            return Ok(judged);
+        }
+        let fixed: Result<Vec<_>, _> = judged.iter().map(fix).collect();
+        Ok(judge(fixed?, with, request))
+    });
+    let mut judged = match judged {
+        Ok(judged) => judged,
         Err(error) => {
             say::notice(&say::problem(
                 &error,
@@ -97,10 +106,55 @@ fn yaml_files(directory: &Path) -> Result<Vec<PathBuf>, file::FileError> {
     Ok(found)
 }
 
-fn judge(files: Vec<(String, String)>, request: &Lint) -> Vec<Judged> {
+/// Writes the file again with every name corrected that has one near it; returns its name and text.
+fn fix(file: &Judged) -> Result<(String, String), file::FileError> {
+    let mut text = file.text.clone();
+    let mut edits: Vec<(&Finding, &str)> = file
+        .findings
+        .iter()
+        .filter_map(|one| Some((one, rename(file, one)?)))
+        .collect();
+    edits.sort_by_key(|(one, _)| std::cmp::Reverse(one.span.start));
+    edits.dedup_by_key(|(one, _)| one.span.start);
+    for (one, name) in &edits {
+        text.replace_range(one.span.clone(), name);
+    }
+    // Standard input cannot be written to, so it is judged as it is.
+    if edits.is_empty() || file.name == "<stdin>" {
+        return Ok((file.name.clone(), file.text.clone()));
+    }
+    std::fs::write(&file.name, &text).map_err(|source| file::FileError::Unwritable {
+        name: file.name.clone(),
+        source,
+    })?;
+    let count = edits.len();
+    let names = if count == 1 { "name" } else { "names" };
+    say::notice(&format!("krt: {}: {count} {names} corrected", file.name));
+    Ok((file.name.clone(), text))
+}
+
+/// The name to write instead, when the remark is about a name alone and knows another one.
+fn rename<'a>(file: &Judged, one: &'a Finding) -> Option<&'a str> {
+    if !matches!(one.code, "K002" | "K020" | "K043") {
+        return None;
+    }
+    let near = one
+        .help
+        .as_deref()?
+        .strip_prefix("did you mean `")?
+        .strip_suffix("`?")?;
+    let written = file.text.get(one.span.clone())?;
+    let mut names = one.message.split(['`', '"']).skip(1).step_by(2);
+    let is_meant = names.any(|name| name.rsplit('.').next() == Some(written));
+    is_meant.then_some(near)
+}
+
+/// Judges files; `with` is only looked into for what they call.
+fn judge(files: Vec<(String, String)>, with: Vec<(String, String)>, request: &Lint) -> Vec<Judged> {
     let mut judged = Vec::new();
+    let count = files.len();
     let mut manifests: Vec<(usize, Manifest)> = Vec::new();
-    for (index, (name, text)) in files.into_iter().enumerate() {
+    for (index, (name, text)) in files.into_iter().chain(with).enumerate() {
         let findings = if convert::is_ci_file(&text) {
             match convert::convert(&name, &text, &request.conversion()) {
                 Ok(converted) => converted.findings,
@@ -130,6 +184,7 @@ fn judge(files: Vec<(String, String)>, request: &Lint) -> Vec<Judged> {
         file.findings
             .sort_by_key(|one| (one.span.start, one.severity));
     }
+    judged.truncate(count);
     judged
 }
 

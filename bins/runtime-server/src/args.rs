@@ -53,6 +53,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATH", default_value = "/workspace")]
     work_dir: PathBuf,
 
+    /// Start an interpreter for each Python program, and keep none up to fork them from.
+    #[arg(long)]
+    no_warm: bool,
+
     /// Time between SIGTERM and SIGKILL for programs that are stopped.
     #[arg(
         long,
@@ -122,6 +126,7 @@ impl Args {
             Language::Python => python::Config {
                 work_dir,
                 termination_grace,
+                warm: !self.no_warm,
                 ..python::Config::default()
             }
             .supervisor(),

@@ -27,6 +27,18 @@ fn own_scheduler_follows_its_own_filter_and_scorer() {
     );
 }
 
+#[test]
+fn sqlite_runtime_runs_sql_through_the_engine() {
+    let output = Command::new(env!("CARGO_BIN_EXE_sqlite_runtime"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "answer\t42\n{\"answer\":\"42\"}\n"
+    );
+}
+
 /// The step that kills the program runs twice, everything that had finished once.
 #[test]
 fn w_185_workflow_alone_goes_on_after_it_was_killed() {

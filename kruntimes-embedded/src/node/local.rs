@@ -10,13 +10,13 @@ use async_trait::async_trait;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use kruntimes_node::{Artifacts, FilesystemStore};
 use kruntimes_proto::RuntimeClient;
-use kruntimes_runtime::server::{ServeError, ServerHandle};
+use kruntimes_runtime::server::{Listener, ServeError, ServerHandle};
 use kruntimes_runtime::{bash, python};
 use kube::ResourceExt as _;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::{BackendError, PodBackend, PodSandbox};
+use super::{BackendError, PodBackend, PodSandbox, Servers};
 
 /// Names of the Runtime Servers this node has.
 pub(crate) const LOCAL_SERVERS: &[&str] = &["bash", "python"];
@@ -35,21 +35,41 @@ pub struct BashBackendConfig {
     pub records: Option<PathBuf>,
 }
 
-/// Starts a Runtime Server per Pod: bash or python, as its image or its `--language` says.
+/// Starts a Runtime Server per Pod: bash, python or one of [`Servers`], as its image or its `--language` says.
 #[derive(Clone, Debug)]
 pub struct BashBackend {
     config: BashBackendConfig,
+    own: Servers,
 }
 
 impl BashBackend {
     /// Makes a backend; nothing is started yet.
     pub fn new(config: BashBackendConfig) -> Self {
-        Self { config }
+        let own = Servers::default();
+        Self { config, own }
+    }
+
+    /// Adds servers to those that are built in.
+    pub fn with_servers(mut self, servers: Servers) -> Self {
+        self.own = servers;
+        self
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.own.names().chain(LOCAL_SERVERS.iter().copied())
     }
 }
 
-/// Tells which local Runtime Server a container asks for: by `--language`, else by the image's name.
+/// Tells which built-in Runtime Server a container asks for.
 pub(crate) fn local_server(container: &Container) -> Option<&'static str> {
+    server_among(container, LOCAL_SERVERS.iter().copied())
+}
+
+/// Tells which of these servers a container asks for: by `--language`, else by the image's name.
+fn server_among<'a>(
+    container: &Container,
+    mut names: impl Iterator<Item = &'a str> + Clone,
+) -> Option<&'a str> {
     let words = || {
         let command = container.command.iter().flatten();
         command.chain(container.args.iter().flatten())
@@ -60,21 +80,13 @@ pub(crate) fn local_server(container: &Container) -> Option<&'static str> {
         .map(|(_, language)| language.as_str())
         .or_else(|| words().find_map(|word| word.strip_prefix("--language=")));
     if let Some(language) = by_flag {
-        return LOCAL_SERVERS
-            .iter()
-            .find(|name| **name == language)
-            .copied();
+        return names.find(|name| *name == language);
     }
     let image = container.image.as_deref().unwrap_or_default();
     let last = image.rsplit('/').next().unwrap_or_default();
     let name = last.split([':', '@']).next().unwrap_or_default();
     let mut parts = name.split(['-', '_', '.']);
-    parts.find_map(|part| {
-        LOCAL_SERVERS
-            .iter()
-            .find(|server| **server == part)
-            .copied()
-    })
+    parts.find_map(|part| names.clone().find(|server| *server == part))
 }
 
 #[async_trait]
@@ -82,10 +94,12 @@ impl PodBackend for BashBackend {
     async fn start(&self, pod: &Pod) -> Result<Arc<dyn PodSandbox>, BackendError> {
         let containers = pod.spec.as_ref().map(|spec| spec.containers.as_slice());
         let runtime = containers.and_then(<[Container]>::first);
-        let Some(language) = runtime.and_then(local_server) else {
+        let language = runtime.and_then(|container| server_among(container, self.names()));
+        let Some(language) = language else {
+            let available: Vec<&str> = self.names().collect();
             return Err(BackendError::UnknownImage {
                 image: runtime.and_then(|c| c.image.clone()).unwrap_or_default(),
-                available: LOCAL_SERVERS.join(", "),
+                available: available.join(", "),
             });
         };
         let home = self.config.root.join(pod.namespace().unwrap_or_default());
@@ -132,11 +146,17 @@ impl BashBackend {
     ) -> Result<ServerHandle, ServeError> {
         let (work_dir, records) = (workspace.to_owned(), self.config.records.clone());
         let (termination_grace, end) = (self.config.grace, CancellationToken::new());
+        if let Some(make) = self.own.maker(language) {
+            let supervisor = make(workspace, termination_grace)?;
+            let listener = Listener::unix(socket)?;
+            return Ok(ServerHandle::spawn(listener, supervisor, &end));
+        }
         if language == "python" {
             let config = python::Config {
                 work_dir,
                 termination_grace,
                 records,
+                ..python::Config::default()
             };
             return python::serve_unix(socket, &config, &end);
         }

@@ -8,10 +8,12 @@ mod backend;
 mod local;
 mod pod;
 mod replicas;
+mod servers;
 
 pub use backend::{BackendError, PodBackend, PodSandbox};
 pub use local::{BashBackend, BashBackendConfig};
 pub(crate) use local::{LOCAL_SERVERS, local_server};
+pub use servers::Servers;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ use tokio::net::unix::pipe;
 use tokio::time::{Instant, timeout_at};
 
 use super::procfs::{Stat, children, has_variable};
-use super::{identity, leftovers, reaper, signal};
+use super::warm::Warm;
+use super::{identity, leftovers, reaper};
 
 /// Names the environment variable by which descendants are recognised; its value is opaque.
 pub const MARK: &str = "KRUNTIME_PROCESS_GROUP";
@@ -82,22 +83,11 @@ pub enum Exit {
     Signal(String),
 }
 
-impl From<ExitStatus> for Exit {
-    fn from(status: ExitStatus) -> Self {
-        match (status.code(), status.signal()) {
-            (Some(code), _) => Self::Code(code),
-            (None, Some(number)) => Self::Signal(signal::name(number)),
-            (None, None) => Self::Code(-1),
-        }
-    }
-}
-
 /// Owns a started program and all its descendants.
 ///
 /// Dropping it kills all of them at once; [`end`](Group::end) is the polite way.
 #[derive(Debug)]
 pub struct Group {
-    child: Child,
     leader: Pid,
     exit: AsyncFd<OwnedFd>,
     mark: String,
@@ -146,26 +136,53 @@ impl Group {
             program: command.program.clone(),
             source,
         })?;
-        let leader = Pid::from_child(&child);
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let group = Self::watched(Pid::from_child(&child), command, &value)?;
+        let pipes = stdout.zip(stderr).ok_or(io::ErrorKind::BrokenPipe.into());
+        // From here on the group reaps the leader; the handle of the standard library does nothing when dropped.
+        let pipes = pipes.and_then(|(out, err)| Pipes::new(out.into(), err.into()));
+        Ok((group, pipes.map_err(SpawnError::Watch)?))
+    }
+
+    /// Forks a program from a warm process; starts it as [`spawn`](Self::spawn) does when that cannot be.
+    ///
+    /// Blocks for the time that takes.
+    ///
+    /// # Errors
+    ///
+    /// As `spawn`.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside a tokio runtime with I/O.
+    pub fn fork(command: &Command, warm: &Warm) -> Result<(Self, Pipes), SpawnError> {
+        reaper::adopt_orphans().map_err(|error| SpawnError::Subreaper(error.into()))?;
+        let value = format!("{}.{}", identity::own_mark(), reaper::next_number());
+        let Some(forked) = reaper::adopt(|| warm.fork(command, &value)) else {
+            return Self::spawn(command);
+        };
+        let group = Self::watched(forked.leader, command, &value)?;
+        // Dropping the group ends what has not begun.
+        let pipes = forked.go().and_then(|(out, err)| Pipes::new(out, err));
+        Ok((group, pipes.map_err(SpawnError::Watch)?))
+    }
+
+    /// Takes charge of a leader that has just been started.
+    fn watched(leader: Pid, command: &Command, value: &str) -> Result<Self, SpawnError> {
         let record = command.records.as_ref();
         let record = record.and_then(|records| note(records, leader));
-        let watched = watch(leader).and_then(|exit| Ok((exit, pipes(&mut child)?)));
-        match watched {
-            Ok((exit, pipes)) => {
-                let group = Self {
-                    child,
-                    leader,
-                    exit,
-                    mark: format!("{MARK}={value}"),
-                    record,
-                    seen: Mutex::default(),
-                    reaped: false,
-                };
-                Ok((group, pipes))
-            }
+        match watch(leader) {
+            Ok(exit) => Ok(Self {
+                leader,
+                exit,
+                mark: format!("{MARK}={value}"),
+                record,
+                seen: Mutex::default(),
+                reaped: false,
+            }),
             Err(error) => {
                 let _ = kill_process_group(leader, Signal::KILL);
-                let _ = reaper::bury(&mut child);
+                let _ = reaper::bury(leader);
                 forget(record.as_deref());
                 Err(SpawnError::Watch(error))
             }
@@ -202,14 +219,14 @@ impl Group {
                 gone = self.gone_by(Instant::now() + KILL_AGAIN).await;
             }
         }
-        self.reap().map(Exit::from)
+        self.reap()
     }
 
-    fn reap(&mut self) -> io::Result<ExitStatus> {
+    fn reap(&mut self) -> io::Result<Exit> {
         self.reaped = true;
         // While the record exists, its number means this leader.
         forget(self.record.as_deref());
-        reaper::bury(&mut self.child)
+        reaper::bury(self.leader)
     }
 
     /// Waits until nobody is left, at most until `deadline`.
@@ -364,12 +381,11 @@ pub(super) async fn ended(fd: &AsyncFd<OwnedFd>) {
     let _ = fd.readable().await;
 }
 
-fn pipes(child: &mut Child) -> io::Result<Pipes> {
-    let missing = || io::Error::from(io::ErrorKind::BrokenPipe);
-    let stdout = child.stdout.take().ok_or_else(missing)?;
-    let stderr = child.stderr.take().ok_or_else(missing)?;
-    Ok(Pipes {
-        stdout: pipe::Receiver::from_owned_fd(stdout.into())?,
-        stderr: pipe::Receiver::from_owned_fd(stderr.into())?,
-    })
+impl Pipes {
+    fn new(stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Self> {
+        Ok(Self {
+            stdout: pipe::Receiver::from_owned_fd(stdout)?,
+            stderr: pipe::Receiver::from_owned_fd(stderr)?,
+        })
+    }
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, set_child_subreaper, waitid};
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::group::Exit;
 use super::procfs::{Stat, children};
+use super::warm::Forked;
 
 /// Leaders that have not been reaped, of every supervisor in this process.
 static LEADERS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
@@ -71,12 +73,31 @@ pub(super) fn give_birth(
     Ok(child)
 }
 
+/// Forks a leader by way of another process and notes it before anybody could take it for an orphan.
+pub(super) fn adopt(fork: impl FnOnce() -> Option<Forked>) -> Option<Forked> {
+    let _birth = BIRTHS.read().unwrap_or_else(PoisonError::into_inner);
+    let forked = fork()?;
+    leaders().insert(forked.leader.as_raw_pid());
+    Some(forked)
+}
+
 /// Reaps a leader that has ended and lets go of its number in one step.
-pub(super) fn bury(child: &mut std::process::Child) -> std::io::Result<std::process::ExitStatus> {
+pub(super) fn bury(leader: Pid) -> std::io::Result<Exit> {
+    let mut leaders = leaders();
+    let status = waitid(WaitId::Pid(leader), WaitIdOptions::EXITED);
+    leaders.remove(&leader.as_raw_pid());
+    let status = status?.ok_or(std::io::ErrorKind::WouldBlock)?;
+    let signal = status.terminating_signal();
+    let exit = |number: i32| Exit::Signal(super::signal::name(number));
+    Ok(signal.map_or_else(|| Exit::Code(status.exit_status().unwrap_or(-1)), exit))
+}
+
+/// Reaps a child that is no leader of a group any more.
+pub(super) fn bury_child(child: &mut std::process::Child) -> std::io::Result<()> {
     let mut leaders = leaders();
     let status = child.wait();
     leaders.remove(&Pid::from_child(child).as_raw_pid());
-    status
+    status.map(drop)
 }
 
 /// Returns our children that lead no group, which include all adopted orphans.

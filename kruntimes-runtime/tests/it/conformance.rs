@@ -41,7 +41,8 @@ async fn check(subject: &Subject) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn n_235_bash_conforms_over_grpc() {
+async fn n_210_n_211_n_212_n_213_n_218_n_220_n_223_n_224_n_225_n_228_n_229_n_235_bash_conforms_over_grpc()
+ {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("bash.sock");
     let server = serve_unix(&socket, &config(dir.path()), &CancellationToken::new()).unwrap();
@@ -67,28 +68,41 @@ fn in_python(shell: &str) -> String {
     )
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn n_235_n_234_python_conforms_over_grpc() {
-    let dir = tempfile::tempdir().unwrap();
+async fn python_conforms(python: Python) {
+    let dir = tempfile::tempdir().expect("serves");
     let socket = dir.path().join("python.sock");
-    // The interpreter itself, not a script that looks for one and takes its time.
-    let usual = ["/usr/bin", "/usr/local/bin"].map(PathBuf::from);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let python = Python::find(usual.into_iter().chain(std::env::split_paths(&path))).unwrap();
     let options = Options {
         // Longer than another interpreter takes to start.
         termination_grace: Duration::from_secs(3),
         records: None,
     };
-    let supervisor = Supervisor::new(python, WorkRoot::open(dir.path()).unwrap(), options);
-    let listener = Listener::unix(&socket).unwrap();
+    let supervisor = Supervisor::new(python, WorkRoot::open(dir.path()).expect("serves"), options);
+    let listener = Listener::unix(&socket).expect("serves");
     let server = ServerHandle::spawn(listener, supervisor, &CancellationToken::new());
-    let client = connect(server.endpoint()).unwrap();
+    let client = connect(server.endpoint()).expect("serves");
     let subject = Subject {
         wrap: in_python,
         manners: Manners::Keep,
         ..subject(Arc::new(client), dir.path())
     };
     check(&subject).await;
-    server.shutdown().await.unwrap();
+    server.shutdown().await.expect("serves");
+}
+
+/// The interpreter itself, not a script that looks for one and takes its time.
+fn interpreter() -> Python {
+    let usual = ["/usr/bin", "/usr/local/bin"].map(PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    Python::find(usual.into_iter().chain(std::env::split_paths(&path)))
+        .expect("python is installed")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn n_235_n_234_python_conforms_over_grpc() {
+    python_conforms(interpreter()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn n_235_n_234_python_conforms_with_a_warm_interpreter() {
+    python_conforms(interpreter().warmed()).await;
 }

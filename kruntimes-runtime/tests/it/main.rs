@@ -2,5 +2,7 @@
 
 mod bash;
 mod conformance;
+mod kit;
 mod life;
+mod peers;
 mod python;

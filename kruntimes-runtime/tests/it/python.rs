@@ -123,3 +123,106 @@ async fn n_234_a_time_limit_is_never_a_success() {
     assert_eq!(end.state, ExecutionState::Failed);
     assert_eq!((&*end.error_message, end.exit_code), ("timeout", -1));
 }
+
+/// Programs that are forked find what they would find in an interpreter of their own.
+#[tokio::test]
+async fn n_233_n_235_a_forked_program_sees_what_a_started_one_sees() {
+    let dir = tempfile::tempdir().unwrap();
+    let look = "import os, sys, json\n\
+        names = sorted(n for n in os.environ if n not in ('KRUNTIME_PROCESS_GROUP', 'LC_CTYPE'))\n\
+        print(json.dumps([names, sys.argv, sys.path, os.getcwd(), __name__, sys.stdout.write_through]))\n\
+        print(sorted(vars()), os.getpid() == os.getpgrp(), sys.stdin.read(), file=sys.stderr)\n";
+    std::fs::write(dir.path().join("script"), look).unwrap();
+    std::fs::write(dir.path().join("other.py"), look).unwrap();
+    std::fs::write(dir.path().join("module.py"), look).unwrap();
+    let ways: &[&[&str]] = &[
+        &["a", "b c"],
+        &["-c", look, "x"],
+        &["-m", "module", "y"],
+        &["other.py", "z"],
+        &["-c", "raise ValueError('why')"],
+        &["-c", "import sys; sys.exit('told')"],
+        &["-c", "import sys; sys.exit(300)"],
+        &["-c", "this is no python"],
+        &["-m", "nowhere"],
+        &["missing.py"],
+        &[
+            "-c",
+            "import atexit, threading, time\natexit.register(print, 'last')\nthreading.Timer(0.05, print, ['later']).start()",
+        ],
+        &[
+            "-c",
+            "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+        ],
+    ];
+    let mut ends = Vec::new();
+    for warm in [false, true] {
+        let config = Config {
+            work_dir: dir.path().to_owned(),
+            warm,
+            ..Config::default()
+        };
+        let server = config.supervisor().unwrap();
+        for (number, words) in ways.iter().enumerate() {
+            let mut request = shell(&format!("{number}"), dir.path(), words);
+            if number > 0 {
+                request.entrypoint = "no-such-file".to_owned();
+            }
+            let home = dir.path().to_string_lossy().into_owned();
+            request.env.insert("HOME".to_owned(), home);
+            request.env.insert("GIVEN".to_owned(), "é=1".to_owned());
+            let end = run(&server, request).await;
+            ends.push((
+                end.state,
+                end.exit_code,
+                end.stdout,
+                end.stderr,
+                end.error_message,
+            ));
+        }
+    }
+    let (own, forked) = ends.split_at(ways.len());
+    for ((words, own), forked) in ways.iter().zip(own).zip(forked) {
+        assert_eq!(own, forked, "{words:?}");
+    }
+}
+
+/// An orphan of a fork that never called exec has no environment of its own, and is found all the same.
+#[tokio::test]
+async fn n_221_a_daemon_of_a_forked_program_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = python(dir.path());
+    let code = "import os, time\n\
+        r, w = os.pipe()\n\
+        if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        \
+        os.write(w, str(os.getpid()).encode())\n        os.close(1), os.close(2)\n        time.sleep(600)\n    os._exit(0)\n\
+        os.wait()\nprint(os.read(r, 20).decode())";
+    let end = run(&server, shell("a", dir.path(), &["-c", code])).await;
+    assert_eq!(end.state, ExecutionState::Succeeded, "{end:?}");
+    let daemon = end.stdout.trim();
+    assert!(
+        !daemon.is_empty() && !Path::new("/proc").join(daemon).exists(),
+        "{daemon}"
+    );
+}
+
+/// The warm process is not needed, only missed.
+#[tokio::test]
+async fn programs_go_on_without_a_warm_interpreter() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = python(dir.path());
+    // Its parent is the warm process for a moment only, so the number is found by what the process was started with.
+    let find = "import os\n\
+        for pid in filter(str.isdigit, os.listdir('/proc')):\n    \
+        try:\n        words = open(f'/proc/{pid}/cmdline').read().split('\\0')\n    \
+        except OSError:\n        continue\n    \
+        parent = open(f'/proc/{pid}/stat').read().rsplit(')', 1)[1].split()[1]\n    \
+        if len(words) > 1 and words[-2] == 'KRUNTIME_PROCESS_GROUP' and int(parent) == os.getppid() and int(pid) != os.getpid():\n        \
+        os.kill(int(pid), 9)\n        print('killed')";
+    let end = run(&server, shell("a", dir.path(), &["-c", find])).await;
+    assert!(end.stdout.contains("killed"), "{end:?}");
+    for id in ["b", "c", "d"] {
+        let end = run(&server, shell(id, dir.path(), &["-c", "print('still')"])).await;
+        assert_eq!(end.stdout, "still\n", "{end:?}");
+    }
+}

@@ -6,11 +6,13 @@ use clap::error::ErrorKind;
 use clap::{Args as Group, CommandFactory as _, Subcommand};
 use kruntimes_core::duration::Duration;
 
+use super::artifacts::ArtifactVerb;
+use super::files::Graph;
 use super::runs::{Cancel, Get, ListRuns, Run};
 use super::runtimes::RuntimeVerb;
 use super::wait::{Logs, Wait};
 use super::workflows::WorkflowVerb;
-use super::{Args, Format, runs, runtimes, wait};
+use super::{Args, Format, artifacts, runs, runtimes, wait};
 use crate::client::{Kind, Reference};
 
 const EXPLAIN: &str = "\
@@ -52,6 +54,9 @@ pub(crate) enum ClientVerb {
     /// Runtimes: pools of warm pods
     #[command(subcommand, visible_alias = "rt", after_help = runtimes::RUNTIME)]
     Runtime(RuntimeVerb),
+    /// Artifacts: files that Runs have stored
+    #[command(subcommand, after_help = artifacts::ARTIFACT)]
+    Artifact(ArtifactVerb),
     /// Say why a Run is in its state: what holds it back, where its Pods drop out, what to do next
     ///
     /// A Run that waits is judged as the scheduler judges it, by the same code with the default plugins.
@@ -102,6 +107,10 @@ pub(crate) enum Verb {
     Wait(Wait),
     /// Something about Runtimes.
     Runtime(RuntimeVerb),
+    /// Something about artifacts.
+    Artifact(ArtifactVerb),
+    /// Draw a stored object.
+    Graph(Graph),
     /// Something about Workflows.
     Workflow(WorkflowVerb),
     /// Explain something.
@@ -150,6 +159,7 @@ impl ClientVerb {
             Self::Logs(logs) => Verb::Logs(logs),
             Self::Wait(wait) => Verb::Wait(wait),
             Self::Runtime(verb) => Verb::Runtime(verb),
+            Self::Artifact(verb) => Verb::Artifact(verb),
             Self::Explain(flags) => Verb::Explain(flags.into_request()),
         }
     }

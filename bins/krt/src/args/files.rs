@@ -6,6 +6,7 @@ use clap::{Args as Group, ValueEnum};
 use kruntimes_embedded::manifest::parse_input;
 use kruntimes_workflow::convert::{Kind, Options};
 
+use crate::client::Reference;
 use crate::paint::When;
 
 pub(crate) const LINT: &str = "\
@@ -13,6 +14,8 @@ Examples:
   krt lint build.yaml                  everything that is wrong, with lines and hints
   krt lint workflows/ actions/         references are looked up in all of them
   generate | krt lint - -o sarif       for code hosts
+  krt lint build.yaml --with actions/  look references up there, judge build.yaml only
+  krt lint build.yaml --fix            correct misspelt names in the file
 
 Exit codes:
   0  no error  1  a file cannot be read  2  wrong usage  3  errors were found";
@@ -22,6 +25,7 @@ Examples:
   krt wf graph -f build.yaml                    one line per job
   krt wf graph -f build.yaml -o svg > build.svg
   krt wf graph -f build.yaml -o mermaid         for Markdown
+  krt wf graph wfr/nightly                      a stored execution with its phases
 
 Exit codes:
   0  printed  1  the file cannot be read  2  wrong usage  3  the file was refused";
@@ -46,6 +50,7 @@ pub(crate) enum Files {
 }
 
 #[derive(Debug, Group)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Lint {
     /// Files, directories, or `-` for standard input
     #[arg(value_name = "FILE", required = true)]
@@ -56,6 +61,12 @@ pub(crate) struct Lint {
     /// Take warnings for errors
     #[arg(long)]
     pub(crate) strict: bool,
+    /// Look calls up in these files and directories too, which are not judged; may repeat
+    #[arg(long, value_name = "PATH")]
+    pub(crate) with: Vec<PathBuf>,
+    /// Correct misspelt names where only one is near, and judge what is left
+    #[arg(long)]
+    pub(crate) fix: bool,
     /// Refuse calls of what is in none of the files
     #[arg(long)]
     pub(crate) require_refs: bool,
@@ -92,9 +103,18 @@ pub(crate) enum Report {
 
 #[derive(Debug, Group)]
 pub(crate) struct Graph {
+    /// A stored Workflow or WorkflowRun, as in `wf/NAME` or `wfr/NAME`; that of a run shows its phases
+    #[arg(value_name = "OBJECT", value_parser = Reference::parse, conflicts_with_all = ["name", "runtime_map"])]
+    pub(crate) object: Option<Reference>,
     /// File with the Workflow or WorkflowRun, or `-` for standard input
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        required_unless_present = "object",
+        conflicts_with = "object"
+    )]
+    pub(crate) file: Option<PathBuf>,
     /// Which of several objects
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
@@ -124,6 +144,8 @@ pub(crate) enum Picture {
     Mermaid,
     /// A picture.
     Svg,
+    /// Jobs, their needs and their phases.
+    Json,
 }
 
 #[derive(Debug, Group)]
@@ -137,14 +159,8 @@ pub(crate) struct Convert {
     /// What the file becomes; a Workflow when it declares inputs or outputs unless given
     #[arg(long, value_enum, value_name = "KIND")]
     kind: Option<Target>,
-    /// Keys that may be lost; never those that change what runs
-    #[arg(long, value_name = "KEY", value_delimiter = ',')]
-    allow_drop: Vec<String>,
-    /// Write `KRUNTIME_OUTPUTS` where scripts write `GITHUB_OUTPUT`
-    #[arg(long)]
-    rewrite_output_var: bool,
     #[command(flatten)]
-    mapping: Mapping,
+    conversion: Conversion,
 }
 
 impl Convert {
@@ -155,6 +171,28 @@ impl Convert {
                 Target::Workflow => Kind::Workflow,
                 Target::WorkflowRun => Kind::WorkflowRun,
             }),
+            ..self.conversion.options()
+        }
+    }
+}
+
+/// What a small CI workflow file may lose or change on its way.
+#[derive(Debug, Group)]
+pub(crate) struct Conversion {
+    /// Keys of a CI file that may be lost; never those that change what runs
+    #[arg(long, value_name = "KEY", value_delimiter = ',')]
+    allow_drop: Vec<String>,
+    /// Write `KRUNTIME_OUTPUTS` where scripts of a CI file write `GITHUB_OUTPUT`
+    #[arg(long)]
+    rewrite_output_var: bool,
+    #[command(flatten)]
+    mapping: Mapping,
+}
+
+impl Conversion {
+    /// How a CI file is read.
+    pub(crate) fn options(&self) -> Options {
+        Options {
             droppable: self.allow_drop.iter().cloned().collect(),
             rewrite_output_variable: self.rewrite_output_var,
             ..self.mapping.options()

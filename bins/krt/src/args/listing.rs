@@ -2,7 +2,7 @@
 
 use clap::Args as Group;
 
-use crate::client::{Output, Selection};
+use crate::client::{Output, Selection, SortKey};
 
 /// Which objects are listed, and how.
 #[derive(Debug, Group)]
@@ -19,11 +19,14 @@ pub(crate) struct Listing {
     /// Show at most this many, the newest
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
+    /// Sort by this field, as in `.metadata.name`; newest first unless given
+    #[arg(long, value_name = "PATH", value_parser = SortKey::parse)]
+    sort_by: Option<SortKey>,
     /// Without the line of column names
     #[arg(long)]
     pub(crate) no_headers: bool,
-    /// How it is printed
-    #[arg(short, long, value_enum, default_value_t)]
+    /// How it is printed: table, wide, name, json, yaml, jsonl or jsonpath=TEMPLATE
+    #[arg(short, long, value_parser = Output::parse, default_value = "table", value_name = "FORMAT")]
     pub(crate) output: Output,
 }
 
@@ -35,6 +38,7 @@ impl Listing {
             labels: self.labels.clone(),
             fields: self.fields.clone(),
             limit: self.limit,
+            sort_by: self.sort_by.clone(),
         }
     }
 }

@@ -32,7 +32,9 @@ Examples:
 pub(super) const GET: &str = "\
 Examples:
   krt get build            everything about one Run
-  krt get build -o yaml    as it is stored";
+  krt get build -o yaml    as it is stored
+  krt get build -w         a line per change, until it has ended
+  krt get build -o jsonpath='{.status.phase}'";
 
 pub(super) const CANCEL: &str = "\
 Examples:
@@ -123,8 +125,8 @@ pub(crate) struct Run {
     /// Delete the Run when it has ended
     #[arg(long)]
     pub(crate) rm: bool,
-    /// How the Run is printed; its name unless given
-    #[arg(short, long, value_enum, default_value_t)]
+    /// How the Run is printed; its name unless given: table, wide, name, json, yaml, jsonl or jsonpath=TEMPLATE
+    #[arg(short, long, value_parser = Output::parse, default_value = "table", value_name = "FORMAT")]
     pub(crate) output: Output,
     /// Arguments of the script of the repository
     #[arg(last = true, value_name = "WORD")]
@@ -137,12 +139,15 @@ pub(crate) struct Get {
     /// Name of the Run
     #[arg(value_name = "RUN")]
     pub(crate) name: String,
-    /// How it is printed
-    #[arg(short, long, value_enum, default_value_t)]
+    /// How it is printed: table, wide, name, json, yaml, jsonl or jsonpath=TEMPLATE
+    #[arg(short, long, value_parser = Output::parse, default_value = "table", value_name = "FORMAT")]
     pub(crate) output: Output,
     /// The whole inline source
     #[arg(long)]
     pub(crate) full: bool,
+    /// Print it again whenever it changes, until it has ended
+    #[arg(short, long)]
+    pub(crate) watch: bool,
 }
 
 /// Runs to print.
@@ -191,7 +196,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Reads a duration for a timer.
-pub(super) fn time(text: &str) -> Result<Time, String> {
+pub(crate) fn time(text: &str) -> Result<Time, String> {
     duration(text).map(Duration::to_std)
 }
 

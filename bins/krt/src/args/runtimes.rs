@@ -21,8 +21,8 @@ pub(crate) enum RuntimeVerb {
         /// Name of the Runtime
         #[arg(value_name = "RUNTIME")]
         name: String,
-        /// How it is printed
-        #[arg(short, long, value_enum, default_value_t)]
+        /// How it is printed: table, wide, name, json, yaml, jsonl or jsonpath=TEMPLATE
+        #[arg(short, long, value_parser = Output::parse, default_value = "table", value_name = "FORMAT")]
         output: Output,
     },
     /// Change how many pods a Runtime has

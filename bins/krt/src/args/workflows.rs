@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args as Group, Subcommand};
 use kruntimes_embedded::manifest::parse_input;
 
+use super::files::Conversion;
 use super::listing::Listing;
 use super::runs::time;
 use crate::client::Output;
@@ -37,11 +38,13 @@ Exit codes:
 pub(crate) enum WorkflowVerb {
     /// Store a Workflow from a file
     Create {
-        /// File with a Workflow, or `-` for standard input
+        /// File with a Workflow or a small CI workflow, or `-` for standard input
         #[arg(short, long, value_name = "FILE")]
         file: PathBuf,
-        /// How it is printed; its name unless given
-        #[arg(short, long, value_enum, default_value_t)]
+        #[command(flatten)]
+        conversion: Conversion,
+        /// How it is printed; its name unless given: table, wide, name, json, yaml, jsonl or jsonpath=TEMPLATE
+        #[arg(short, long, value_parser = Output::parse, default_value = "table", value_name = "FORMAT")]
         output: Output,
     },
     /// List Workflows, newest first
@@ -52,8 +55,8 @@ pub(crate) enum WorkflowVerb {
         /// Name of the Workflow
         #[arg(value_name = "WORKFLOW")]
         name: String,
-        /// How it is printed
-        #[arg(short, long, value_enum, default_value_t)]
+        /// How it is printed: table, wide, name, json, yaml, jsonl or jsonpath=TEMPLATE
+        #[arg(short, long, value_parser = Output::parse, default_value = "table", value_name = "FORMAT")]
         output: Output,
     },
     /// Delete Workflows; what was made of them stays
@@ -87,8 +90,8 @@ pub(crate) struct Trigger {
     /// Give up waiting after this long; it goes on
     #[arg(long, value_name = "DURATION", value_parser = time, requires = "wait")]
     pub(crate) wait_timeout: Option<Duration>,
-    /// How it is printed; its name unless given
-    #[arg(short, long, value_enum, default_value_t)]
+    /// How it is printed; its name unless given: table, wide, name, json, yaml, jsonl or jsonpath=TEMPLATE
+    #[arg(short, long, value_parser = Output::parse, default_value = "table", value_name = "FORMAT")]
     pub(crate) output: Output,
 }
 
@@ -96,17 +99,19 @@ pub(crate) struct Trigger {
 #[derive(Debug, Group)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct WorkflowRuns {
-    /// File with a WorkflowRun, or `-` for standard input
+    /// File with a WorkflowRun or a small CI workflow, or `-` for standard input
     #[arg(short, long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) conversion: Conversion,
     /// Wait until it has ended
     #[arg(long)]
     pub(crate) wait: bool,
     /// Give up waiting after this long; it goes on
     #[arg(long, value_name = "DURATION", value_parser = time, requires = "wait")]
     pub(crate) wait_timeout: Option<Duration>,
-    /// How it is printed; its name unless given
-    #[arg(short, long, value_enum, default_value_t)]
+    /// How it is printed; its name unless given: table, wide, name, json, yaml, jsonl or jsonpath=TEMPLATE
+    #[arg(short, long, value_parser = Output::parse, default_value = "table", value_name = "FORMAT")]
     pub(crate) output: Output,
     #[command(subcommand)]
     pub(crate) verb: Option<RunVerb>,
@@ -154,8 +159,8 @@ pub(crate) enum RunVerb {
         /// Name of the WorkflowRun
         #[arg(value_name = "WORKFLOWRUN")]
         name: String,
-        /// How it is printed
-        #[arg(short, long, value_enum, default_value_t)]
+        /// How it is printed: table, wide, name, json, yaml, jsonl or jsonpath=TEMPLATE
+        #[arg(short, long, value_parser = Output::parse, default_value = "table", value_name = "FORMAT")]
         output: Output,
     },
     /// Ask for the end of WorkflowRuns

@@ -1,6 +1,7 @@
 //! Where the API server is, and as whom krt speaks to it (C-2, C-3).
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgAction, Args as Group};
 use kruntimes_embedded::home::{self, Presence};
@@ -50,6 +51,39 @@ pub(crate) struct Connect {
         requires = "act_as"
     )]
     act_as_groups: Vec<String>,
+    /// Act with this UID
+    #[arg(
+        long = "as-uid",
+        global = true,
+        value_name = "UID",
+        requires = "act_as"
+    )]
+    act_as_uid: Option<String>,
+    /// Certificates of the authorities that the server is checked with
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        conflicts_with = "insecure_skip_tls_verify"
+    )]
+    certificate_authority: Option<PathBuf>,
+    /// Client certificate, instead of the credentials in the kubeconfig
+    #[arg(long, global = true, value_name = "FILE", requires = "client_key")]
+    client_certificate: Option<PathBuf>,
+    /// Key of the client certificate
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        requires = "client_certificate"
+    )]
+    client_key: Option<PathBuf>,
+    /// Give up a request after this long; zero means never. Watches go on
+    #[arg(long, global = true, value_name = "DURATION", value_parser = crate::args::runs::time)]
+    request_timeout: Option<Duration>,
+    /// Ask for answers that are not compressed
+    #[arg(long, global = true)]
+    disable_compression: bool,
     /// Do not check the certificate of the server
     #[arg(long, global = true)]
     insecure_skip_tls_verify: bool,
@@ -67,6 +101,8 @@ pub(crate) struct Server {
     pub(crate) client: Client,
     /// Namespace of everything that names none.
     pub(crate) namespace: String,
+    /// Longest that a request may take.
+    pub(crate) limit: Option<Duration>,
 }
 
 /// Where a configuration comes from.
@@ -89,6 +125,13 @@ impl Connect {
             (self.server.is_some(), "--server"),
             (self.token.is_some(), "--token"),
             (self.act_as.is_some(), "--as"),
+            (
+                self.certificate_authority.is_some(),
+                "--certificate-authority",
+            ),
+            (self.client_certificate.is_some(), "--client-certificate"),
+            (self.request_timeout.is_some(), "--request-timeout"),
+            (self.disable_compression, "--disable-compression"),
             (self.insecure_skip_tls_verify, "--insecure-skip-tls-verify"),
             (self.tls_server_name.is_some(), "--tls-server-name"),
         ]
@@ -130,7 +173,12 @@ impl Connect {
                 "check the certificates and keys that the kubeconfig names",
             )
         })?;
-        Ok(Server { client, namespace })
+        let limit = self.request_timeout.filter(|limit| !limit.is_zero());
+        Ok(Server {
+            client,
+            namespace,
+            limit,
+        })
     }
 
     fn source(&self) -> Result<Source, Problem> {
@@ -175,9 +223,30 @@ impl Connect {
                 ..kube::config::AuthInfo::default()
             };
         }
+        if let (Some(certificate), Some(key)) = (&self.client_certificate, &self.client_key) {
+            let named = |path: &PathBuf| Some(path.to_string_lossy().into_owned());
+            config.auth_info = kube::config::AuthInfo {
+                client_certificate: named(certificate),
+                client_key: named(key),
+                ..kube::config::AuthInfo::default()
+            };
+        }
+        if let Some(path) = &self.certificate_authority {
+            std::fs::metadata(path).map_err(|error| {
+                let said = format!("krt: --certificate-authority {}: {error}", path.display());
+                Problem::new(said, "name a file with certificates in PEM")
+            })?;
+            config.root_cert = None;
+            config.root_cert_file = Some(path.clone());
+        }
+        config.disable_compression |= self.disable_compression;
         if let Some(user) = &self.act_as {
             config.auth_info.impersonate = Some(user.clone());
             let groups = self.act_as_groups.clone();
+            config
+                .auth_info
+                .impersonate_uid
+                .clone_from(&self.act_as_uid);
             config.auth_info.impersonate_groups = (!groups.is_empty()).then_some(groups);
         }
         if self.insecure_skip_tls_verify {

@@ -1,9 +1,11 @@
 //! `krt` as a client of an API server: a cluster's, or that of a running local engine.
 
+mod artifacts;
 mod connect;
 mod definition;
 mod explain;
 mod jobs;
+mod jsonpath;
 mod kind;
 mod logs;
 mod objects;
@@ -24,6 +26,7 @@ use crate::exit::Exit;
 use crate::say;
 
 pub(crate) use connect::Connect;
+pub(crate) use jsonpath::SortKey;
 pub(crate) use kind::{Kind, Reference};
 pub(crate) use objects::Selection;
 pub(crate) use printer::Output;
@@ -49,6 +52,8 @@ async fn done(connect: &Connect, verb: Verb) -> Result<Exit, Problem> {
         Verb::Logs(request) => logs::run(connect, request).await,
         Verb::Wait(request) => wait::run(connect, request).await,
         Verb::Runtime(verb) => runtimes::run(connect, verb).await,
+        Verb::Graph(request) => workflows::graph(connect, request).await,
+        Verb::Artifact(verb) => artifacts::run(connect, verb).await,
         Verb::Workflow(verb) => workflows::run(connect, verb).await,
         Verb::Explain(request) => explain::run(connect, request).await,
     }

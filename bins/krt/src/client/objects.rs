@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::Kind;
 use super::connect::Server;
+use super::jsonpath::SortKey;
 use super::problem::{Asked, Problem};
 
 /// Objects per page of a list (C-12).
@@ -22,9 +23,27 @@ pub(crate) struct Selection {
     pub(crate) fields: Option<String>,
     /// Most objects.
     pub(crate) limit: Option<usize>,
+    /// Order, instead of newest first.
+    pub(crate) sort_by: Option<SortKey>,
 }
 
 impl Server {
+    /// Gives a request as long as `--request-timeout` says.
+    async fn within<T>(
+        &self,
+        request: impl Future<Output = kube::Result<T>> + Send,
+    ) -> kube::Result<T> {
+        let Some(limit) = self.limit else {
+            return request.await;
+        };
+        let answer = tokio::time::timeout(limit, request).await;
+        answer.unwrap_or_else(|_| {
+            Err(kube::Error::Service(
+                format!("no answer within {limit:?}").into(),
+            ))
+        })
+    }
+
     /// The objects of a kind in the namespace.
     pub(crate) fn api(&self, kind: Kind) -> Api<DynamicObject> {
         Api::namespaced_with(self.client.clone(), &self.namespace, &kind.resource())
@@ -33,7 +52,7 @@ impl Server {
     /// Reads one object.
     pub(crate) async fn get(&self, kind: Kind, name: &str) -> Result<DynamicObject, Problem> {
         let asked = Asked::new("get", kind.plural(), &self.namespace);
-        let found = self.api(kind).get(name).await;
+        let found = self.within(self.api(kind).get(name)).await;
         found.map_err(|error| asked.failed(&format!("get {} {name}", kind.as_str()), &error))
     }
 
@@ -44,7 +63,7 @@ impl Server {
         name: &str,
     ) -> Result<Option<DynamicObject>, Problem> {
         let asked = Asked::new("get", kind.plural(), &self.namespace);
-        let found = self.api(kind).get_opt(name).await;
+        let found = self.within(self.api(kind).get_opt(name)).await;
         found.map_err(|error| asked.failed(&format!("get {} {name}", kind.as_str()), &error))
     }
 
@@ -65,7 +84,7 @@ impl Server {
         params.field_selector.clone_from(&selection.fields);
         let mut all: Vec<DynamicObject> = Vec::new();
         loop {
-            let page = api.list(&params).await;
+            let page = self.within(api.list(&params)).await;
             let page =
                 page.map_err(|error| asked.failed(&format!("list {}", kind.plural()), &error))?;
             all.extend(page.items);
@@ -82,6 +101,14 @@ impl Server {
                 object.name_any(),
             )
         });
+        if let Some(key) = &selection.sort_by {
+            let mut keyed: Vec<(Value, DynamicObject)> = all
+                .into_iter()
+                .map(|object| (serde_json::to_value(&object).unwrap_or_default(), object))
+                .collect();
+            keyed.sort_by(|(a, _), (b, _)| key.compare(a, b));
+            all = keyed.into_iter().map(|(_, object)| object).collect();
+        }
         all.truncate(selection.limit.unwrap_or(usize::MAX));
         Ok(all)
     }
@@ -102,7 +129,10 @@ impl Server {
         let name = object.name_any();
         let failed =
             |error: &kube::Error| asked.failed(&format!("create {} {name}", kind.as_str()), error);
-        match api.create(&PostParams::default(), &object).await {
+        match self
+            .within(api.create(&PostParams::default(), &object))
+            .await
+        {
             Ok(created) => Ok(created),
             Err(error @ kube::Error::Api(_)) => Err(failed(&error)),
             Err(error) => match api.get_opt(&name).await {
@@ -125,14 +155,17 @@ impl Server {
     ) -> Result<DynamicObject, Problem> {
         let asked = Asked::new("patch", kind.plural(), &self.namespace);
         let (api, params) = (self.api(kind), PatchParams::default());
-        let patched = api.patch(name, &params, &Patch::Merge(change)).await;
+        let patched = self
+            .within(api.patch(name, &params, &Patch::Merge(change)))
+            .await;
         patched.map_err(|error| asked.failed(&format!("change {} {name}", kind.as_str()), &error))
     }
 
     /// Deletes an object.
     pub(crate) async fn delete(&self, kind: Kind, name: &str) -> Result<(), Problem> {
         let asked = Asked::new("delete", kind.plural(), &self.namespace);
-        let deleted = self.api(kind).delete(name, &DeleteParams::default()).await;
+        let (api, params) = (self.api(kind), DeleteParams::default());
+        let deleted = self.within(api.delete(name, &params)).await;
         let deleted = deleted.map(drop);
         deleted.map_err(|error| asked.failed(&format!("delete {} {name}", kind.as_str()), &error))
     }
@@ -157,7 +190,55 @@ pub(crate) fn random(count: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use serde_json::json;
+
     use super::*;
+
+    fn run(name: &str, token: &str) -> Value {
+        json!({
+            "apiVersion": "kruntimes.io/v1alpha1",
+            "kind": "Run",
+            "metadata": {"name": name, "annotations": {TOKEN: token}},
+            "spec": {"runtime": "bash", "mode": {"task": {"args": ["true"]}}},
+        })
+    }
+
+    #[tokio::test]
+    async fn c_16_a_lost_answer_makes_one_run_and_no_failure() {
+        let mut api = kruntimes_apiserver::ApiServer::builder();
+        for crd in kruntimes_core::crd::all() {
+            api = api.crd(crd);
+        }
+        let api = api.build().unwrap();
+        let (inner, first) = (api.client(), AtomicBool::new(true));
+        let losing = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let (client, lost) = (inner.clone(), first.swap(false, Ordering::Relaxed));
+            async move {
+                let answer = client.send(request).await?;
+                if lost {
+                    return Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset).into());
+                }
+                Ok::<_, tower::BoxError>(answer)
+            }
+        });
+        let server = Server {
+            client: kube::Client::new(losing, "default"),
+            namespace: "default".to_owned(),
+            limit: None,
+        };
+        let made = server.create(Kind::Run, run("a", "mine")).await.unwrap();
+        assert_eq!(made.name_any(), "a");
+        let all = server.list(Kind::Run, &Selection::default()).await.unwrap();
+        assert_eq!(all.len(), 1);
+        // A namesake of somebody else is none of ours.
+        let refused = server
+            .create(Kind::Run, run("a", "other"))
+            .await
+            .unwrap_err();
+        assert!(refused.text.contains("already exists"), "{}", refused.text);
+    }
 
     #[test]
     fn c_22_random_parts_of_names_are_names_and_differ() {

@@ -1,17 +1,17 @@
 //! One way to print objects, whatever the verb (C-6 to C-9).
 
-use clap::ValueEnum;
 use jiff::Timestamp;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
 use super::Kind;
+use super::jsonpath::Template;
 use super::table::Table;
 use crate::elapsed::compact;
 use crate::say;
 
 /// How objects are printed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Output {
     /// Columns, for people.
     #[default]
@@ -26,6 +26,36 @@ pub(crate) enum Output {
     Yaml,
     /// One JSON object per line.
     Jsonl,
+    /// A template; it lives as long as the command line that it is a part of.
+    JsonPath(&'static Template),
+}
+
+impl Output {
+    /// Reads the value of `-o`; the error is for people.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        Ok(match text {
+            "table" => Self::Table,
+            "wide" => Self::Wide,
+            "name" => Self::Name,
+            "json" => Self::Json,
+            "yaml" => Self::Yaml,
+            "jsonl" => Self::Jsonl,
+            _ => match text.strip_prefix("jsonpath=") {
+                Some(template) => Self::JsonPath(Box::leak(Box::new(Template::parse(template)?))),
+                None => {
+                    return Err(
+                        "there are table, wide, name, json, yaml, jsonl and jsonpath=TEMPLATE"
+                            .to_owned(),
+                    );
+                }
+            },
+        })
+    }
+
+    /// Writes a value in one of the forms for programs.
+    pub(crate) fn written(self, value: &Value) -> String {
+        written(value, self)
+    }
 }
 
 /// A list to print.
@@ -62,7 +92,7 @@ impl List<'_> {
                     say::data(&table(&values, output == Output::Wide).render(self.headers));
                 }
             }
-            Output::Json | Output::Yaml => {
+            Output::Json | Output::Yaml | Output::JsonPath(_) => {
                 let list = json!({"apiVersion": "v1", "kind": "List", "items": values});
                 say::data(&written(&list, output));
             }
@@ -85,7 +115,9 @@ pub(crate) fn one(
     let value = value(kind, object);
     say::data(&match output {
         Output::Table | Output::Wide => people(&value),
-        Output::Name | Output::Json | Output::Yaml | Output::Jsonl => written(&value, output),
+        Output::Name | Output::Json | Output::Yaml | Output::Jsonl | Output::JsonPath(_) => {
+            written(&value, output)
+        }
     });
 }
 
@@ -107,6 +139,7 @@ fn written(value: &Value, output: Output) -> String {
             serde_saphyr::to_string(value).expect("an object of the API has a YAML form")
         }
         Output::Jsonl | Output::Table | Output::Wide => value.to_string(),
+        Output::JsonPath(template) => template.render(value),
         Output::Name => {
             let kind = value["kind"].as_str().unwrap_or_default().to_lowercase();
             let name = value["metadata"]["name"].as_str().unwrap_or_default();

@@ -1,10 +1,11 @@
 //! `krt get`, `krt list`, `krt cancel`: Runs.
 
+use futures::StreamExt as _;
 use jiff::Timestamp;
 use kruntimes_k8s::clock::Clock;
 use serde_json::{Value, json};
 
-use super::connect::Connect;
+use super::connect::{Connect, Server};
 use super::objects::Selection;
 use super::printer::{self, List, Output, age, between, condition, text};
 use super::problem::Problem;
@@ -23,12 +24,52 @@ const ACTIVE: [&str; 5] = ["Pending", "Scheduled", "Running", "Ready", "Finalizi
 /// Prints one Run.
 pub(super) async fn get(connect: &Connect, request: Get) -> Result<Exit, Problem> {
     let server = connect.connect().await?;
+    if request.watch {
+        return follow(&server, &request).await;
+    }
     let run = server.get(Kind::Run, &request.name).await?;
     let now = Clock::system().now();
     printer::one(Kind::Run, &run, request.output, |run| {
         details(run, request.full, now)
     });
     Ok(Exit::Done)
+}
+
+/// Prints a Run whenever it changes, until it has ended or is gone (C-12).
+async fn follow(server: &Server, request: &Get) -> Result<Exit, Problem> {
+    // What does not exist, or may not be read, is told at once.
+    let first = server.get(Kind::Run, &request.name).await?;
+    let uid = first.metadata.uid.clone();
+    let mut changes = std::pin::pin!(wait::changes(server, Kind::Run, &request.name));
+    let mut headers = true;
+    let mut last = None;
+    let mut next = Some(first);
+    loop {
+        let object = match next.take() {
+            Some(object) => object,
+            None => match changes.next().await {
+                Some(Ok(Some(object))) if object.metadata.uid == uid => object,
+                Some(Ok(_)) | None => return Ok(Exit::Gone),
+                Some(Err(error)) => {
+                    tracing::debug!(%error, "the watch is resumed");
+                    continue;
+                }
+            },
+        };
+        let version = object.metadata.resource_version.clone();
+        if last == version {
+            continue;
+        }
+        last = version;
+        let (now, wide) = (Clock::system().now(), request.output == Output::Wide);
+        printer::one(Kind::Run, &object, request.output, |run| {
+            table(std::slice::from_ref(run), wide, now).render(headers)
+        });
+        headers = false;
+        if !ACTIVE.contains(&phase(&object.data)) {
+            return Ok(Exit::Done);
+        }
+    }
 }
 
 /// Prints Runs, newest first.

@@ -26,10 +26,12 @@ pub(super) async fn run(connect: &Connect, request: WorkflowRuns) -> Result<Exit
     match request.verb {
         None => {
             let file = request.file.unwrap_or_else(|| "-".into());
-            let objects = definition::read(&file, Kind::WorkflowRun, "wfr-")?;
+            let conversion = &request.conversion;
+            let read = definition::read(&file, Kind::WorkflowRun, "wfr-", conversion)?;
             let server = connect.connect().await?;
+            definition::check_runtimes(&server, &read).await?;
             let mut names = Vec::new();
-            for mut object in objects {
+            for mut object in read.objects {
                 object["metadata"]["annotations"][TOKEN] = json!(random(16));
                 let made = server.create(Kind::WorkflowRun, object).await?;
                 workflows::print_made(Kind::WorkflowRun, &made, request.output);

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kruntimes_core::api::WorkflowSpec;
+use kruntimes_core::api::{Job, WorkflowRunStatus, WorkflowSpec};
 use kruntimes_k8s::clock::Clock;
 use kruntimes_workflow::definitions::Definitions;
+use kruntimes_workflow::export::Graph;
 use kruntimes_workflow::trigger::{self, Naming, TriggerError, Triggered};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
@@ -18,6 +19,7 @@ use super::printer::{self, List, Output, age, condition, text};
 use super::problem::Problem;
 use super::table::{Table, fields};
 use super::{Kind, definition, jobs, workflow_runs};
+use crate::args::files::Graph as Draw;
 use crate::args::workflows::{Trigger, WorkflowVerb};
 use crate::exit::Exit;
 use crate::say;
@@ -26,10 +28,15 @@ use crate::say;
 pub(super) async fn run(connect: &Connect, verb: WorkflowVerb) -> Result<Exit, Problem> {
     let now = Clock::system().now();
     match verb {
-        WorkflowVerb::Create { file, output } => {
-            let objects = definition::read(&file, Kind::Workflow, "wf-")?;
+        WorkflowVerb::Create {
+            file,
+            output,
+            conversion,
+        } => {
+            let read = definition::read(&file, Kind::Workflow, "wf-", &conversion)?;
             let server = connect.connect().await?;
-            for object in objects {
+            definition::check_runtimes(&server, &read).await?;
+            for object in read.objects {
                 let made = server.create(Kind::Workflow, object).await?;
                 printer::one(Kind::Workflow, &made, output, name);
             }
@@ -124,7 +131,17 @@ fn details(workflow: &Value) -> String {
 
 /// Binds inputs and creates an inline WorkflowRun that never refers back to the template (C-42).
 async fn trigger(server: &Server, request: Trigger) -> Result<Exit, Problem> {
-    let template = server.get(Kind::Workflow, &request.workflow).await?;
+    let workflow = &request.workflow;
+    let template = server.get(Kind::Workflow, workflow).await;
+    // W-145
+    let template = template.map_err(|problem| Problem {
+        text: problem.text.replacen(
+            &format!("cannot get Workflow {workflow}: "),
+            &format!("get workflow {workflow}: "),
+            1,
+        ),
+        ..problem
+    })?;
     let values: BTreeMap<String, String> = request.inputs.into_iter().collect();
     let generated = || format!("{}-{}", request.workflow, random(8));
     let naming = Naming::Named(request.name.unwrap_or_else(generated));
@@ -137,9 +154,47 @@ async fn trigger(server: &Server, request: Trigger) -> Result<Exit, Problem> {
     object["metadata"]["annotations"] = json!(annotations);
     object["metadata"]["labels"] = json!(template.labels());
     let made = server.create(Kind::WorkflowRun, object).await?;
-    printer::one(Kind::WorkflowRun, &made, request.output, name);
+    // W-144
+    printer::one(Kind::WorkflowRun, &made, request.output, |made| {
+        format!(
+            "WorkflowRun {} triggered from Workflow {}",
+            name(made),
+            request.workflow
+        )
+    });
     let names = [made.name_any()];
     workflow_runs::waited(server, &names, request.wait, request.wait_timeout).await
+}
+
+/// Draws a stored Workflow, or an execution with the phases of its jobs (C-68).
+pub(super) async fn graph(connect: &Connect, request: Draw) -> Result<Exit, Problem> {
+    let object = request
+        .object
+        .filter(|object| matches!(object.kind, Kind::Workflow | Kind::WorkflowRun));
+    let Some(object) = object else {
+        let said = "krt: only a Workflow or a WorkflowRun has a graph".to_owned();
+        return Err(Problem::new(said, "write wf/NAME or wfr/NAME").exit(Exit::Usage));
+    };
+    let server = connect.connect().await?;
+    let found = server.get(object.kind, &object.name).await?;
+    let unreadable = |error: &dyn std::error::Error| {
+        let said = format!(
+            "krt: {} {} cannot be drawn: {error}",
+            object.kind.as_str(),
+            object.name
+        );
+        Problem::new(said, "see the object with -o yaml").exit(Exit::Refused)
+    };
+    let jobs: BTreeMap<String, Job> = serde_json::from_value(found.data["spec"]["jobs"].clone())
+        .map_err(|error| unreadable(&error))?;
+    let mut graph = Graph::new(&jobs).map_err(|error| unreadable(&error))?;
+    if object.kind == Kind::WorkflowRun && found.data["status"].is_object() {
+        let status: WorkflowRunStatus = serde_json::from_value(found.data["status"].clone())
+            .map_err(|error| unreadable(&error))?;
+        graph = graph.with_status(&status);
+    }
+    say::data(&crate::graph::picture(&graph, request.output));
+    Ok(Exit::Done)
 }
 
 /// Renders a Workflow, reading every Workflow that it reaches through calls.
@@ -157,7 +212,15 @@ async fn rendered(
             Err(TriggerError::Unread(unread)) => unread,
             Err(error) => {
                 let next = format!("see the definition: `krt wf get {workflow} -o yaml`");
-                return Err(Problem::of(&error, &next).exit(Exit::Refused));
+                let problem = Problem::of(&error, &next).exit(Exit::Refused);
+                // W-145
+                let said = problem.text.strip_prefix("krt: ").unwrap_or(&problem.text);
+                let text = if said.starts_with("workflow call cycle: ") {
+                    format!("krt: {said}")
+                } else {
+                    format!("krt: materialize workflow {workflow}: {said}")
+                };
+                return Err(Problem { text, ..problem });
             }
         };
         for called in unread {

@@ -10,14 +10,14 @@ use crate::engine::{Engine, kubeconfig, pipe};
 use crate::process::{krt, object, text, workflow_run};
 
 /// An engine, and the commands of a person who has nothing else.
-struct Person {
-    dir: tempfile::TempDir,
+pub(crate) struct Person {
+    pub(crate) dir: tempfile::TempDir,
     _engine: Option<Engine>,
 }
 
 impl Person {
     /// With a running engine.
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let engine = Engine::start(&dir.path().join("engine"));
         Self {
@@ -27,16 +27,16 @@ impl Person {
     }
 
     /// With nothing at all.
-    fn poor() -> Self {
+    pub(crate) fn poor() -> Self {
         let dir = tempfile::tempdir().unwrap();
         Self { dir, _engine: None }
     }
 
-    fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.dir.path().join("engine")
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = krt(words);
         command
             .env("HOME", self.dir.path())
@@ -47,12 +47,12 @@ impl Person {
         command
     }
 
-    fn try_do(&self, words: &[&str]) -> Output {
+    pub(crate) fn try_do(&self, words: &[&str]) -> Output {
         self.command(words).output().unwrap()
     }
 
     /// Runs a command that succeeds; returns what it prints.
-    fn does(&self, words: &[&str]) -> String {
+    pub(crate) fn does(&self, words: &[&str]) -> String {
         let output = self.try_do(words);
         let (out, err) = (text(&output.stdout), text(&output.stderr));
         assert!(output.status.success(), "{words:?}: {out}{err}");
@@ -60,26 +60,26 @@ impl Person {
     }
 
     /// Runs a command that ends with a code; returns what it says.
-    fn fails(&self, words: &[&str], code: i32) -> String {
+    pub(crate) fn fails(&self, words: &[&str], code: i32) -> String {
         let output = self.try_do(words);
         let err = text(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{words:?}: {err}");
         err
     }
 
-    fn json(&self, words: &[&str]) -> Value {
+    pub(crate) fn json(&self, words: &[&str]) -> Value {
         let output = self.try_do(&[words, &["-o", "json"]].concat());
         object(&output)
     }
 
-    fn file(&self, name: &str, content: &str) -> String {
+    pub(crate) fn file(&self, name: &str, content: &str) -> String {
         let path = self.dir.path().join(name);
         std::fs::write(&path, content).unwrap();
         path.to_str().unwrap().to_owned()
     }
 
     /// Creates a Run of a script and waits for its end; returns the exit code.
-    fn runs(&self, name: &str, script: &str, flags: &[&str]) -> Option<i32> {
+    pub(crate) fn runs(&self, name: &str, script: &str, flags: &[&str]) -> Option<i32> {
         let file = self.file(name, script);
         let words = [&["run", "--name", name, "-f", &file, "--wait"], flags].concat();
         self.try_do(&words).status.code()
@@ -482,21 +482,23 @@ fn c_60_s_166_a_waiting_run_is_explained_recorded_and_replayed_offline() {
 }
 
 #[test]
-fn c_37_c_38_runtimes_are_listed_shown_and_scaled() {
+fn c_37_c_38_n_249_runtimes_are_listed_shown_and_scaled() {
     let person = Person::new();
     person.does(&["wait", "rt/bash", "--for", "ready"]);
     let all = person.does(&["rt", "ls"]);
     assert!(all.starts_with("NAME   NAMESPACE   IMAGE   REPLICAS   READY   PORT   AGE\nbash   default     bash    1          1       9091"), "{all}");
     let one = person.does(&["runtime", "get", "bash"]);
     assert!(
-        one.contains("Replicas:        1") && one.contains("runs 0/4"),
+        one.contains("Replicas:        1\nReady:           1") && one.contains("runs 0/4"),
         "{one}"
     );
+    let structured = person.json(&["rt", "get", "bash"]);
+    assert_eq!(structured["status"]["readyReplicas"], 1);
     person.does(&["rt", "scale", "bash", "--replicas", "2"]);
     assert_eq!(person.json(&["rt", "get", "bash"])["spec"]["replicas"], 2);
 }
 
-const GREET: &str = "\
+pub(crate) const GREET: &str = "\
 apiVersion: kruntimes.io/v1alpha1
 kind: Workflow
 metadata: {name: greet}

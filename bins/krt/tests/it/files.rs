@@ -222,3 +222,84 @@ fn c_85_what_cannot_be_converted_is_refused() {
     let linted = run_in(&[("ci.yml", ci)], &["lint", "ci.yml"]);
     assert_eq!(linted.status.code(), Some(3));
 }
+
+/// The whole output for three files that people might write.
+#[test]
+fn c_65_c_66_three_broken_files_are_told_everything() {
+    for (name, content) in [
+        ("fields.yaml", include_str!("../broken/fields.yaml")),
+        ("graph.yaml", include_str!("../broken/graph.yaml")),
+        (
+            "expressions.yaml",
+            include_str!("../broken/expressions.yaml"),
+        ),
+    ] {
+        let output = run_in(&[(name, content)], &["lint", name]);
+        assert_eq!(output.status.code(), Some(3), "{name}");
+        let said = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
+        insta::assert_snapshot!(format!("broken_{}", name.trim_end_matches(".yaml")), said);
+    }
+}
+
+#[test]
+fn c_65_fix_corrects_names_and_nothing_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("w.yaml");
+    fs::write(&path, BROKEN).unwrap();
+    let lint = || {
+        krt(&["lint", path.to_str().unwrap(), "--fix"])
+            .output()
+            .unwrap()
+    };
+    let output = lint();
+    let said = text(&output.stderr);
+    assert!(said.contains("3 names corrected"), "{said}");
+    let fixed = fs::read_to_string(&path).unwrap();
+    let by_hand = BROKEN
+        .replace("stpes", "steps")
+        .replace("[biuld]", "[build]")
+        .replace("versoin", "version");
+    assert_eq!(fixed, by_hand);
+    // What is no name is left to people, and a second time there is nothing to correct.
+    assert_eq!(output.status.code(), Some(3));
+    let again = lint();
+    assert!(!text(&again.stderr).contains("corrected"), "{again:?}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), by_hand);
+}
+
+#[test]
+fn c_67_with_is_looked_into_and_not_judged() {
+    let (_, release) = BROKEN.split_once("---\n").unwrap();
+    let caller = "apiVersion: kruntimes.io/v1alpha1\nkind: Workflow\nmetadata: {name: c}\n\
+        spec: {jobs: {a: {uses: release, with: {version: '1'}}}}\n";
+    let broken = format!("{release}---\nkind: Nothing\n");
+    let files = [
+        ("c.yaml", caller),
+        ("lib/release.yaml", release),
+        ("bad/x.yaml", &broken),
+    ];
+    let words = ["lint", "c.yaml", "--require-refs", "--with"];
+    let output = run_in(&files, &[&words[..], &["lib"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(text(&output.stderr), "1 file: 0 errors, 0 warnings\n");
+    let missing = run_in(&files, &["lint", "c.yaml", "--require-refs"]);
+    assert_eq!(missing.status.code(), Some(3));
+    let nowhere = run_in(&files, &[&words[..], &["nowhere"]].concat());
+    assert_eq!(nowhere.status.code(), Some(1));
+}
+
+#[test]
+fn c_68_a_graph_is_data_too() {
+    let file = example("c-build.yaml");
+    let output = krt(&["wf", "graph", "-f", &file, "-o", "json"])
+        .output()
+        .unwrap();
+    let graph: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let jobs = graph["jobs"].as_array().unwrap();
+    assert!(jobs.len() > 2, "{graph}");
+    assert!(
+        jobs.iter()
+            .all(|job| job["name"].is_string() && job["needs"].is_array())
+    );
+    assert_eq!(jobs[0]["layer"], 0);
+}

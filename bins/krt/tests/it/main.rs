@@ -5,6 +5,7 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod asking;
 mod client;
 mod crash;
 mod diagnostics;
