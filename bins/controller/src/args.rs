@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn w_6_extensions_are_off_unless_named() {
         let line = "controller --workflow-extensions conditions,matrix";
-        let configs = Args::parse_from(line.split(' ')).into_config(&Registry::default());
+        let configs = Args::parse_from(line.split(' ')).into_config(&Registry::new());
         let told = "conditions,matrix";
         assert_eq!(configs.workflow.policy.extensions.to_string(), told);
         assert_eq!(configs.definitions.extensions.to_string(), told);

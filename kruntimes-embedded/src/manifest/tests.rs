@@ -14,6 +14,7 @@ fn known() -> Known {
         runtimes: Some(vec!["bash".to_owned()]),
         local: true,
         inputs: Some(Vec::new()),
+        ..Known::default()
     }
 }
 

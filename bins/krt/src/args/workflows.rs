@@ -145,7 +145,7 @@ pub(crate) struct Retry {
     #[arg(long, value_name = "DURATION", value_parser = time, requires = "wait")]
     pub(crate) wait_timeout: Option<Duration>,
     /// How it is printed; its name unless given
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(short, long, value_parser = Output::parse, default_value = "table", value_name = "FORMAT")]
     pub(crate) output: Output,
 }
 
