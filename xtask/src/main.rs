@@ -1,5 +1,6 @@
 //! Repository rules and generators, as ordinary Rust.
 
+mod api;
 mod arrows;
 mod crds;
 mod e2e;
@@ -14,7 +15,8 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 /// The commands and what they do, in the order of the help text.
-const COMMANDS: [(&str, &str); 7] = [
+const COMMANDS: [(&str, &str); 8] = [
+    ("api [--check]", "list the public items of the pure crates"),
     ("arrows", "compare the dependencies with the allowed arrows"),
     ("crds [--check]", "write the CRD files of the chart"),
     (
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let end: Result<(), Box<dyn Error>> = match words.as_slice() {
+        ["api", rest @ ..] if is_check(rest) => api::run(!rest.is_empty()).map_err(Into::into),
         ["arrows"] => arrows::run().map_err(Into::into),
         ["crds", rest @ ..] if is_check(rest) => crds::run(!rest.is_empty()).map_err(Into::into),
         ["e2e", rest @ ..] => return e2e::command(rest),
@@ -85,7 +88,9 @@ mod tests {
 
     #[test]
     fn the_help_lists_every_command() {
-        for name in ["arrows", "crds", "e2e", "items", "moon", "proto", "tidy"] {
+        for name in [
+            "api", "arrows", "crds", "e2e", "items", "moon", "proto", "tidy",
+        ] {
             assert!(help().contains(&format!("\n  {name}")), "{name}");
         }
     }

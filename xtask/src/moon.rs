@@ -6,8 +6,11 @@ use std::process::{Command, ExitStatus};
 use crate::root;
 
 /// Programs that measure, by package and bench, with the goals each knows.
-const PROGRAMS: [(&str, &str, &[&str]); 1] =
-    [("kruntimes-sched", "moon", &["S1", "S2", "M1", "X1"])];
+const PROGRAMS: [(&str, &str, &[&str]); 1] = [(
+    "kruntimes-sched",
+    "moon",
+    &["S1", "S2", "S3", "S-176", "M1", "X1"],
+)];
 
 /// Why the goals were not measured.
 #[derive(Debug, thiserror::Error)]
@@ -81,7 +84,7 @@ mod tests {
         let error = selected(&["S1", "S9"]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "no goal is called \"S9\"; there are S1, S2, M1, X1"
+            "no goal is called \"S9\"; there are S1, S2, S3, S-176, M1, X1"
         );
     }
 }
