@@ -10,7 +10,9 @@ mod apply;
 mod call;
 mod child;
 mod controller;
+mod events;
 mod load;
 mod share;
 
-pub use controller::{Config, run};
+pub use controller::{Config, Shared, run};
+pub use events::REASON_SNAPSHOT_INVALID;

@@ -3,6 +3,7 @@
 mod actions;
 mod calls;
 mod cancel;
+mod events;
 mod ownership;
 mod restart;
 mod run;
