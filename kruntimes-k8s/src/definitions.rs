@@ -9,7 +9,7 @@ use kruntimes_core::condition::{self, ConditionStatus, Fact};
 use kruntimes_core::crd::{Action, Workflow};
 use kruntimes_core::keys::CONDITION_READY;
 use kruntimes_workflow::extend::Extensions;
-use kruntimes_workflow::lint::{self, Finding};
+use kruntimes_workflow::lint::{self, Finding, Severity};
 use kruntimes_workflow::plan::message::{REASON_ACCEPTED, fit};
 use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::watcher;
@@ -17,11 +17,17 @@ use kube::{Client, ResourceExt as _};
 
 use crate::cache::{Cache, Cached, Change, ObjectKey};
 use crate::clock::Clock;
+use crate::event;
 use crate::patch::status_patch;
 use crate::queue::{self, Outcome, WorkQueue};
 
 /// Reason of `Ready` for a broken definition.
 pub const REASON_VALIDATION_FAILED: &str = "ValidationFailed";
+/// Reason of the one event about everything that executes but surprises (W-154).
+pub const REASON_SURPRISING: &str = "SurprisingDefinition";
+
+/// Who tells.
+const COMPONENT: &str = "kruntimes-controller";
 
 /// What the controller is told at start.
 #[derive(Clone, Debug)]
@@ -101,6 +107,15 @@ async fn serve<K: Definition>(client: Client, config: &Config, clock: &Clock) {
     futures::join!(feed, work);
 }
 
+/// Puts what executes but surprises into one text.
+fn surprises(findings: &[Finding]) -> Option<String> {
+    let warnings = findings
+        .iter()
+        .filter(|one| one.severity == Severity::Warning);
+    let texts: Vec<&str> = warnings.map(|one| one.message.as_str()).collect();
+    (!texts.is_empty()).then(|| texts.join("; "))
+}
+
 async fn report<K: Definition>(
     client: &Client,
     cache: &Cache<K>,
@@ -115,8 +130,8 @@ async fn report<K: Definition>(
     }
     let old = object.status();
     let mut new = old.clone();
-    let broken =
-        lint::first_error(&object.findings(extensions)).map(|finding| fit(&finding.message));
+    let findings = object.findings(extensions);
+    let broken = lint::first_error(&findings).map(|finding| fit(&finding.message));
     let (holds, reason, text) = match &broken {
         Some(text) => (
             ConditionStatus::False,
@@ -141,6 +156,10 @@ async fn report<K: Definition>(
         .await
     {
         Ok(object) => {
+            if let Some(text) = surprises(&findings) {
+                let (reason, now) = (REASON_SURPRISING, clock.now());
+                event::warn(client, &object, COMPONENT, reason, &text, now).await;
+            }
             cache.written(object);
             Outcome::Done
         }

@@ -1,33 +1,32 @@
-//! Events on Runs, written by controllers.
+//! Events on objects, written by controllers.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kruntimes_core::crd::Run;
 use kruntimes_core::limits::MESSAGE_MAX_BYTES;
 use kruntimes_core::message::bounded;
 use kruntimes_core::names;
 use kube::api::{Api, ObjectMeta, PostParams};
-use kube::{Client, Resource as _, ResourceExt as _};
+use kube::{Client, Resource, ResourceExt as _};
 
-/// Writes a warning about a Run. One that cannot be written is dropped with a log line: it decides nothing.
+/// Writes a warning about an object. One that cannot be written is dropped with a log line: it decides nothing.
 ///
 /// The name follows from the content, so that a repeated turn does not tell it twice.
-pub(crate) async fn warn(
+pub(crate) async fn warn<K: Resource<DynamicType = ()>>(
     client: &Client,
-    run: &Run,
+    object: &K,
     component: &str,
     reason: &str,
     message: &str,
     now: Timestamp,
 ) {
     let message = bounded(message, MESSAGE_MAX_BYTES);
-    let version = run.resource_version().unwrap_or_default();
+    let version = object.resource_version().unwrap_or_default();
     let identity = format!(
         "{}/{version}/{reason}/{message}",
-        run.uid().unwrap_or_default()
+        object.uid().unwrap_or_default()
     );
-    let name = run.name_any();
+    let name = object.name_any();
     let event = Event {
         metadata: ObjectMeta {
             name: Some(format!(
@@ -35,12 +34,12 @@ pub(crate) async fn warn(
                 names::trim(&name, 236),
                 names::hash(&identity, 16)
             )),
-            namespace: run.namespace(),
+            namespace: object.namespace(),
             ..ObjectMeta::default()
         },
         involved_object: ObjectReference {
             resource_version: None,
-            ..run.object_ref(&())
+            ..object.object_ref(&())
         },
         type_: Some("Warning".to_owned()),
         reason: Some(reason.to_owned()),
@@ -54,10 +53,10 @@ pub(crate) async fn warn(
         count: Some(1),
         ..Event::default()
     };
-    let api: Api<Event> = Api::namespaced(client.clone(), &run.namespace().unwrap_or_default());
+    let api: Api<Event> = Api::namespaced(client.clone(), &object.namespace().unwrap_or_default());
     if let Err(error) = api.create(&PostParams::default(), &event).await
         && !matches!(&error, kube::Error::Api(status) if status.is_already_exists())
     {
-        tracing::warn!(run = name, reason, error = %crate::chain(&error), "an event cannot be recorded");
+        tracing::warn!(object = name, reason, error = %crate::chain(&error), "an event cannot be recorded");
     }
 }

@@ -20,6 +20,8 @@ use kruntimes_workflow::plan::{
 use kruntimes_workflow::snapshot::Snapshot;
 use kube::ResourceExt as _;
 
+use super::controller::Shared;
+
 /// Returns the owner reference that makes an object the child of its controller.
 pub(super) fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
     let owners = meta.owner_references.as_ref()?;
@@ -147,17 +149,20 @@ pub(super) fn workflow_run(
     }
 }
 
-/// Builds the workspace of a job; mode, expiry and cleanup are the defaults of the API (W-124).
+/// Builds the workspace of a job, without expiry while the job is not settled (W-124).
 pub(super) fn workspace(
     namespace: &str,
     target: &EnsureWorkspace,
+    shared: Shared,
     owner: &OwnerReference,
 ) -> PersistentWorkspace {
     PersistentWorkspace {
         metadata: owned(namespace, &target.name, &target.labels, owner),
         spec: PersistentWorkspaceSpec {
             runtime: target.runtime.clone(),
-            ..PersistentWorkspaceSpec::default()
+            mode: shared.mode,
+            ttl_seconds_after_unused: None,
+            cleanup_policy: shared.cleanup_policy,
         },
         status: None,
     }

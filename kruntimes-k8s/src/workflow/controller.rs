@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use kruntimes_core::api::WorkflowRunStatus;
+use kruntimes_core::api::{CleanupPolicy, WorkflowRunStatus, WorkspaceMode};
 use kruntimes_core::crd::{PersistentWorkspace, Run, WorkflowRun};
 use kruntimes_core::keys::LABEL_WORKFLOW_RUN_UID;
 use kruntimes_core::limits::CALL_DEPTH_MAX;
@@ -40,6 +40,19 @@ pub struct Config {
     pub policy: Policy,
     /// Reconciles at once.
     pub workers: usize,
+    /// What workspaces of jobs are like.
+    pub shared: Shared,
+}
+
+/// What the workspaces that jobs get are like; a Workflow has no say in it (W-124).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shared {
+    /// Where their data lives.
+    pub mode: WorkspaceMode,
+    /// What happens when they expire.
+    pub cleanup_policy: CleanupPolicy,
+    /// Seconds they are kept after their job is settled; absent keeps them as long as their WorkflowRun.
+    pub ttl_seconds: Option<i32>,
 }
 
 impl Default for Config {
@@ -48,6 +61,7 @@ impl Default for Config {
             namespace: None,
             policy: Policy::default(),
             workers: 8,
+            shared: Shared::default(),
         }
     }
 }
@@ -86,6 +100,7 @@ pub(super) struct Shell {
     pub(super) client: Client,
     pub(super) clock: Clock,
     pub(super) policy: Policy,
+    pub(super) shared: Shared,
     pub(super) queue: WorkQueue<ObjectKey>,
     pub(super) workflow_runs: Cache<WorkflowRun>,
     pub(super) runs: Cache<Run>,
@@ -103,6 +118,7 @@ pub async fn run(client: Client, config: Config, clock: Clock) {
         client: client.clone(),
         clock,
         policy: config.policy,
+        shared: config.shared,
         queue: WorkQueue::new(),
         workflow_runs: Cache::new(&[(BY_OWNER, owner_uid), (BY_GROUP, live_group)]),
         runs: Cache::new(&[(BY_OWNER, owner_uid)]),
@@ -239,6 +255,9 @@ impl Shell {
             // The newer version usually arrives through the watch before the wait is over.
             Ok(Written::Conflict) => Outcome::Retry,
             Err(error) => {
+                if let Error::Snapshot(invalid) = &error {
+                    self.tell_snapshot(&object, &crate::chain(invalid)).await;
+                }
                 tracing::warn!(workflow_run = %key, error = %crate::chain(&error), "reconcile failed, it is repeated");
                 Outcome::Retry
             }
@@ -256,6 +275,10 @@ impl Shell {
             self.forget(object);
         }
         let written = self.patch(key, object, &desired).await?;
+        self.expire(key, &state, &desired).await?;
+        if matches!(written, Written::Changed) {
+            self.tell_failures(object, &desired).await;
+        }
         Ok(match (step.wake, written) {
             (Some(at), Written::Changed | Written::Nothing) => Written::Due(at),
             (_, written) => written,

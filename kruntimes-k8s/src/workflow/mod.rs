@@ -10,10 +10,12 @@ mod apply;
 mod call;
 mod child;
 mod controller;
+mod events;
 mod group;
 mod load;
 mod share;
 
-pub use controller::{Config, run};
+pub use controller::{Config, Shared, run};
+pub use events::REASON_SNAPSHOT_INVALID;
 pub use kruntimes_workflow::extend::Extensions;
 pub use kruntimes_workflow::plan::Policy;

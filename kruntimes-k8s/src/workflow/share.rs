@@ -1,10 +1,15 @@
 //! Workspaces of jobs: there before the first Run that needs them (W-123).
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kruntimes_core::api::WorkflowRunStatus;
+use kruntimes_core::keys::LABEL_WORKFLOW_RUN_UID;
+use kruntimes_core::names::job_workspace;
 use kruntimes_workflow::plan::{
     EnsureWorkspace, Outcome, StartStep, State, Verdict, judge_workspace,
 };
-use kube::api::{PatchParams, PostParams};
+use kube::ResourceExt as _;
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::json;
 
 use super::apply::{adoption, never_fits};
 use super::child;
@@ -12,6 +17,44 @@ use super::controller::{Error, Shell};
 use crate::cache::ObjectKey;
 
 impl Shell {
+    /// Starts the clock of workspaces whose jobs are settled, where the operator wants one (W-124).
+    ///
+    /// A turn that is lost in between is made up for by the next one.
+    pub(super) async fn expire(
+        &self,
+        key: &ObjectKey,
+        state: &State,
+        desired: &WorkflowRunStatus,
+    ) -> Result<(), Error> {
+        let Some(seconds) = self.shared.ttl_seconds else {
+            return Ok(());
+        };
+        let jobs = desired.jobs.iter().flatten();
+        for (job, _) in jobs.filter(|(_, job)| job.phase.is_settled()) {
+            let name = job_workspace(&state.name, job);
+            let workspace = ObjectKey::new(&key.namespace, &name);
+            let found = self.workspaces.get(&workspace);
+            let Some(found) = found.filter(|found| found.spec.ttl_seconds_after_unused.is_none())
+            else {
+                continue;
+            };
+            let labelled = found.labels().get(LABEL_WORKFLOW_RUN_UID) == Some(&state.uid);
+            if !labelled || found.metadata.deletion_timestamp.is_some() {
+                continue;
+            }
+            let patch = Patch::Merge(json!({"spec": {"ttlSecondsAfterUnused": seconds}}));
+            let api = self.workspace_api(key);
+            match api.patch(&name, &PatchParams::default(), &patch).await {
+                Ok(patched) => {
+                    self.workspaces.written(patched);
+                }
+                Err(kube::Error::Api(status)) if status.is_not_found() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
     /// Creates the workspace of a job, or takes the one that is there; an outcome ends the start.
     pub(super) async fn share(
         &self,
@@ -22,7 +65,7 @@ impl Shell {
         owner: &OwnerReference,
     ) -> Result<Option<Outcome>, Error> {
         let api = self.workspace_api(key);
-        let workspace = child::workspace(&key.namespace, wanted, owner);
+        let workspace = child::workspace(&key.namespace, wanted, self.shared, owner);
         let found = match api.create(&PostParams::default(), &workspace).await {
             Ok(created) => {
                 self.workspaces.written(created);

@@ -1,12 +1,13 @@
 //! The `Ready` condition of Workflows and Actions.
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event;
 use kruntimes_apiserver::ApiServer;
 use kruntimes_core::condition;
 use kruntimes_core::crd::{Action, Workflow};
 use kruntimes_k8s::clock::Clock;
-use kruntimes_k8s::definitions::{Config, run};
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kruntimes_k8s::definitions::{Config, REASON_SURPRISING, run};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 async fn settle() {
@@ -87,6 +88,38 @@ async fn w_153_readiness_follows_the_definition_and_rest_writes_nothing() {
     workflows.patch("w", &params, &touch).await.unwrap();
     settle().await;
     assert_eq!(world.server.resource_version(), before + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn w_154_what_surprises_stays_ready_and_is_told_in_one_event() {
+    let world = world();
+    let workflows: Api<Workflow> = Api::namespaced(world.client.clone(), "default");
+    let mut surprising = workflow("true");
+    let step = &mut surprising.spec.jobs.get_mut("a").unwrap().steps[0];
+    step.args = vec!["unseen".to_owned()];
+    let mut call = kruntimes_core::api::Job {
+        uses: Some("lib".to_owned()),
+        ..kruntimes_core::api::Job::default()
+    };
+    call.outputs.insert("o".to_owned(), "idle".to_owned());
+    surprising.spec.jobs.insert("b".to_owned(), call);
+    let created = workflows.create(&PostParams::default(), &surprising).await;
+    created.unwrap();
+    settle().await;
+    let now = ready(workflows.get("w").await.unwrap().status);
+    assert_eq!(now, json!(["True", "Accepted", "", 1]));
+    let events: Api<Event> = Api::namespaced(world.client.clone(), "default");
+    let events = events.list(&ListParams::default()).await.unwrap();
+    let [event] = &events.items[..] else {
+        panic!("one event: {events:?}")
+    };
+    assert_eq!(event.type_.as_deref(), Some("Warning"));
+    assert_eq!(event.reason.as_deref(), Some(REASON_SURPRISING));
+    let text = event.message.as_deref().unwrap();
+    assert!(
+        text.contains("args") && text.contains("have no effect"),
+        "{text}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -115,7 +115,7 @@ async fn w_105_editing_the_contract_of_an_initialized_child_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn w_88_w_218_cancellation_reaches_grandchildren_one_level_at_a_time() {
+async fn w_4_w_88_w_218_cancellation_reaches_grandchildren_one_level_at_a_time() {
     let world = World::new();
     world.define_all().await;
     world.create(one_call()).await;

@@ -5,7 +5,7 @@ use kruntimes_core::condition;
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn w_65_an_accepted_workflow_run_owns_one_snapshot() {
+async fn w_45_w_65_an_accepted_workflow_run_owns_its_snapshot_and_children() {
     let world = World::new();
     let object = world.create(diamond()).await;
     world.settle().await;
