@@ -20,6 +20,7 @@
 //! assert!(explored.worlds > 20);
 //! ```
 
+pub mod conformance;
 mod explorer;
 mod script;
 #[cfg(test)]
