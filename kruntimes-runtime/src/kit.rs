@@ -2,7 +2,7 @@
 //!
 //! The handler does the work in the process of the server. Ids, repeated calls, time limits, cancels, capped
 //! outputs, events, the socket and the end of the server are the kit's. A language whose programs are processes
-//! implements [`Adapter`](crate::Adapter) instead and goes through [`Supervisor`].
+//! implements [`Adapter`] instead and goes through [`Supervisor`].
 //!
 //! ```no_run
 //! use kruntimes_runtime::kit::{Failure, Handler, Job, Options, serve};

@@ -158,7 +158,7 @@ impl Group {
     pub fn fork(command: &Command, warm: &Warm) -> Result<(Self, Pipes), SpawnError> {
         reaper::adopt_orphans().map_err(|error| SpawnError::Subreaper(error.into()))?;
         let value = format!("{}.{}", identity::own_mark(), reaper::next_number());
-        let Some(forked) = reaper::adopt(|| warm.fork(command, &value)) else {
+        let Some(forked) = warm.fork(command, &value) else {
             return Self::spawn(command);
         };
         let group = Self::watched(forked.leader, command, &value)?;

@@ -74,11 +74,11 @@ pub(super) fn give_birth(
 }
 
 /// Forks a leader by way of another process and notes it before anybody could take it for an orphan.
-pub(super) fn adopt(fork: impl FnOnce() -> Option<Forked>) -> Option<Forked> {
+pub(super) fn adopt(fork: impl FnOnce() -> std::io::Result<Forked>) -> std::io::Result<Forked> {
     let _birth = BIRTHS.read().unwrap_or_else(PoisonError::into_inner);
     let forked = fork()?;
     leaders().insert(forked.leader.as_raw_pid());
-    Some(forked)
+    Ok(forked)
 }
 
 /// Reaps a leader that has ended and lets go of its number in one step.

@@ -117,7 +117,8 @@ impl Warm {
             Some(process) => process,
             None => self.process().ok()?,
         };
-        match process.fork(command, mark) {
+        // A replacement is a birth of its own, so it comes after this one.
+        match reaper::adopt(|| process.fork(command, mark)) {
             Ok(forked) => {
                 state.failures = 0;
                 state.process = Some(process);

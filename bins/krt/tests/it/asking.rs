@@ -10,7 +10,7 @@ use crate::engine::{Engine, kubeconfig};
 use crate::process::text;
 
 #[test]
-fn c_7_c_12_c_27_output_is_shaped_sorted_and_followed() {
+fn output_is_shaped_by_templates_sorted_by_paths_and_followed_to_the_end() {
     let person = Person::new();
     for name in ["b", "a", "c"] {
         assert_eq!(person.runs(name, "echo hi", &[]), Some(0));
