@@ -172,6 +172,7 @@ impl Args {
                 namespace: self.namespace.clone(),
                 workers: self.workflow_workers,
                 policy,
+                ..workflow::Config::default()
             },
             pool: pool::Config {
                 namespace: self.namespace,

@@ -26,7 +26,7 @@ pub(super) async fn retry(server: &Server, request: Retry) -> Result<Exit, Probl
         status: &status,
     };
     let rerun = rerun(&finished, &which).map_err(|error| refused(&request.name, &error))?;
-    let made = server.create(Kind::WorkflowRun, object(rerun)).await?;
+    let made = server.create(Kind::WorkflowRun, object(&rerun)).await?;
     workflows::print_made(Kind::WorkflowRun, &made, request.output);
     let names = [made.name_any()];
     workflow_runs::waited(server, &names, request.wait, request.wait_timeout).await
@@ -77,7 +77,7 @@ fn refused(name: &str, error: &RerunError) -> Problem {
 }
 
 /// The object to create, with a name of its own so that a repeated request makes it once.
-fn object(rerun: Rerun) -> Value {
+fn object(rerun: &Rerun) -> Value {
     let mut annotations = json!(rerun.annotations);
     annotations[TOKEN] = json!(random(16));
     json!({
