@@ -113,7 +113,6 @@ enum Witness {
 }
 
 type IndexFn<K> = fn(&K) -> Vec<String>;
-type TrimFn<K> = fn(&mut K);
 
 /// A local copy of one kind. Clones share it.
 ///
@@ -138,7 +137,7 @@ impl<K: Cached> Clone for Cache<K> {
 struct Shared<K> {
     contents: RwLock<Contents<K>>,
     indexes: Vec<(&'static str, IndexFn<K>)>,
-    trim: TrimFn<K>,
+    trim: fn(&mut K),
     synced: watch::Sender<bool>,
 }
 
@@ -167,10 +166,8 @@ impl<K: Cached> Cache<K> {
         Self::trimmed(indexes, |_| ())
     }
 
-    /// Makes the same, which drops what nobody needs of every object before it is kept.
-    ///
-    /// Identity, version and whatever the indexes look at must stay.
-    pub fn trimmed(indexes: &[(&'static str, IndexFn<K>)], trim: TrimFn<K>) -> Self {
+    /// Makes one that keeps of every object what `trim` leaves: identity, version, what indexes look at.
+    pub fn trimmed(indexes: &[(&'static str, IndexFn<K>)], trim: fn(&mut K)) -> Self {
         Self {
             shared: Arc::new(Shared {
                 contents: RwLock::new(Contents {
@@ -343,16 +340,12 @@ impl<K: Cached> Cache<K> {
 
     fn decoded(&self, object: DeserializeGuard<K>) -> Result<Arc<K>, Change<K>> {
         let key = ObjectKey::of(&object);
-        match object.0 {
-            Ok(mut object) => {
-                (self.shared.trim)(&mut object);
-                Ok(Arc::new(object))
-            }
-            Err(invalid) => Err(Change::Undecodable {
-                key,
-                error: invalid.error,
-            }),
-        }
+        let mut object = object.0.map_err(|invalid| {
+            let error = invalid.error;
+            Change::Undecodable { key, error }
+        })?;
+        (self.shared.trim)(&mut object);
+        Ok(Arc::new(object))
     }
 
     /// Replaces the contents by a complete list.

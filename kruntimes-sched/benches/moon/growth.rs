@@ -5,11 +5,11 @@ use crate::fleet::{index, place, profile, run, runs};
 use crate::line::{Line, Reach};
 
 /// Pods of the pool. To make the largest one takes valgrind longer than everything that is counted.
-const PODS: [usize; 5] = [10, 100, 1_000, 5_000, 20_000];
-/// Runs that wait, over four decades.
-const BACKLOG: [usize; 5] = [10, 100, 1_000, 10_000, 100_000];
+const PODS: [usize; 5] = [10, 50, 250, 1_000, 5_000];
+/// Runs that wait.
+const BACKLOG: [usize; 5] = [10, 100, 1_000, 10_000, 50_000];
 /// Runs to place in all.
-const DRAIN: [usize; 5] = [20, 200, 2_000, 20_000, 100_000];
+const DRAIN: [usize; 5] = [20, 100, 1_000, 5_000, 20_000];
 
 /// Measures the slopes in log-log over several decades, of instructions and not of time.
 pub(crate) fn exponents() -> Vec<Line> {
