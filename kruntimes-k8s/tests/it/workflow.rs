@@ -3,6 +3,7 @@
 mod actions;
 mod calls;
 mod cancel;
+mod conformance;
 mod extensions;
 mod ownership;
 mod restart;
