@@ -9,6 +9,7 @@ use super::schema::{at_least, filled, label63, list, map, object, text};
 pub(crate) fn strategy(schema: &mut Schema) {
     object(schema)
         .field("maxParallel", &at_least(1))
+        .field("maxParallel", &json!({ "format": "int32" }))
         .field_rule("timeout", positive_duration("timeout"));
 }
 

@@ -4,6 +4,7 @@ mod actions;
 mod calls;
 mod cancel;
 mod events;
+mod conformance;
 mod extensions;
 mod ownership;
 mod restart;

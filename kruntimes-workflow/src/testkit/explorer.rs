@@ -177,8 +177,8 @@ impl Walk<'_> {
         }
         let step = world.decide()?;
         let writes = writes(&step.action).len();
-        let waits = step.wake.is_some();
-        let idle = step.action == Action::None && step.desired == world.state.status && !waits;
+        let still = step.action == Action::None && step.desired == world.state.status;
+        let idle = still && step.wake.is_none();
         let from = if explorer.crashes { 1 } else { writes + 1 };
         for kept in from..=writes + 1 {
             let mut next = world.clone();
@@ -201,7 +201,8 @@ impl Walk<'_> {
             let by = next.end_call(*child, &explorer.script);
             self.reach(next, way, by);
         }
-        if let Some(at) = step.wake {
+        // A turn takes no time: else nothing would ever have to happen before a deadline.
+        if still && let Some(at) = step.wake {
             let mut next = world.clone();
             next.state.now = at;
             self.reach(next, way, format!("the time became {at}"));
