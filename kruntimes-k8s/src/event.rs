@@ -10,14 +10,25 @@ use kruntimes_core::names;
 use kube::api::{Api, ObjectMeta, PostParams};
 use kube::{Client, Resource as _, ResourceExt as _};
 
-/// Writes a warning about a Run. One that cannot be written is dropped with a log line: it decides nothing.
-///
-/// The name follows from the content, so that a repeated turn does not tell it twice.
+/// Writes a warning about a Run, as [`record`] does.
 pub(crate) async fn warn(
     client: &Client,
     run: &Run,
     component: &str,
     reason: &str,
+    message: &str,
+    now: Timestamp,
+) {
+    record(client, run, (component, "Warning", reason), message, now).await;
+}
+
+/// Writes an Event about a Run: who says it, `Normal` or `Warning`, and its reason. One that cannot be written is dropped with a log line: it decides nothing.
+///
+/// The name follows from the content, so that a repeated turn does not tell it twice.
+pub async fn record(
+    client: &Client,
+    run: &Run,
+    (component, kind, reason): (&str, &str, &str),
     message: &str,
     now: Timestamp,
 ) {
@@ -42,7 +53,7 @@ pub(crate) async fn warn(
             resource_version: None,
             ..run.object_ref(&())
         },
-        type_: Some("Warning".to_owned()),
+        type_: Some(kind.to_owned()),
         reason: Some(reason.to_owned()),
         message: Some(message),
         source: Some(EventSource {
