@@ -41,7 +41,8 @@ async fn check(subject: &Subject) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn n_210_n_211_n_212_n_213_n_214_n_219_n_220_n_221_n_223_n_224_n_225_n_228_n_229_n_235_bash_conforms_over_grpc() {
+async fn n_210_n_211_n_212_n_213_n_214_n_219_n_220_n_221_n_223_n_224_n_225_n_228_n_229_n_235_bash_conforms_over_grpc()
+ {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("bash.sock");
     let server = serve_unix(&socket, &config(dir.path()), &CancellationToken::new()).unwrap();
@@ -68,7 +69,8 @@ fn in_python(shell: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn n_210_n_211_n_212_n_213_n_214_n_219_n_220_n_221_n_223_n_224_n_225_n_234_n_235_python_conforms_over_grpc() {
+async fn n_210_n_211_n_212_n_213_n_214_n_219_n_220_n_221_n_223_n_224_n_225_n_234_n_235_python_conforms_over_grpc()
+ {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("python.sock");
     // The interpreter itself, not a script that looks for one and takes its time.

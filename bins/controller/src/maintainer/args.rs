@@ -47,8 +47,8 @@ pub(crate) struct Args {
     driver: Driver,
 
     /// Directory of a filesystem store
-    #[arg(long, value_name = "PATH", default_value = "")]
-    filesystem_root: PathBuf,
+    #[arg(long, value_name = "PATH")]
+    filesystem_root: Option<PathBuf>,
 
     /// Claim of the volume that directory is on
     #[arg(long, value_name = "NAME", default_value = "")]
@@ -98,8 +98,8 @@ impl Args {
     pub(crate) fn store(&self) -> Result<Arc<dyn Store>, SettingsError> {
         Ok(match self.driver {
             Driver::Filesystem => {
-                let (root, claim) = (&self.filesystem_root, &self.filesystem_volume_claim);
-                Arc::new(FilesystemStore::new(root, claim)?)
+                let root = self.filesystem_root.clone().unwrap_or_default();
+                Arc::new(FilesystemStore::new(root, &self.filesystem_volume_claim)?)
             }
             Driver::S3 => Arc::new(S3Store::new(S3Settings {
                 bucket: self.s3_bucket.clone(),
