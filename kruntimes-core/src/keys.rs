@@ -4,6 +4,8 @@
 pub const LABEL_RUNTIME: &str = "runtime";
 /// Label of Runtime Pods with `kruntimes-<runtime>`.
 pub const LABEL_APP: &str = "app";
+/// Label of the objects that clean up one artifact store: [`crate::names::artifact_store`].
+pub const LABEL_ARTIFACT_STORE_HASH: &str = "kruntimes.io/artifact-store-hash";
 /// Label of everything a WorkflowRun owns: its UID.
 pub const LABEL_WORKFLOW_RUN_UID: &str = "kruntimes.io/workflowrun-uid";
 /// Label of child Runs and job workspaces: the job.
@@ -51,5 +53,7 @@ pub const CONDITION_ACCEPTED: &str = "Accepted";
 pub const CONDITION_RUNTIME_READY: &str = "RuntimeReady";
 /// PersistentWorkspace condition: a Pod holds the data.
 pub const CONDITION_BOUND: &str = "Bound";
+/// Run: why a deleted Run is still there.
+pub const CONDITION_CLEANUP_PENDING: &str = "CleanupPending";
 /// PersistentWorkspace condition: a Run that is not over references it.
 pub const CONDITION_IN_USE: &str = "InUse";

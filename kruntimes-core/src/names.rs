@@ -2,6 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
+use crate::api::{ArtifactDriver, ArtifactStore};
 use crate::limits::NAME_MAX;
 
 /// Returns the first `digits` hex digits of the SHA-256 of `text`.
@@ -98,9 +99,84 @@ pub fn daemon_role_binding(service_account: &str) -> String {
     format!("{}-{}", trim(&full, 52), hex10(service_account))
 }
 
+/// Names the store that settings lead to: equal settings have equal names, however they are written (N-171).
+pub fn artifact_store(store: &ArtifactStore) -> String {
+    let text = |text: &str| serde_json::Value::from(text).to_string();
+    let mut parts = vec![match store.driver {
+        ArtifactDriver::Filesystem => r#""driver":"filesystem""#.to_owned(),
+        ArtifactDriver::S3 => r#""driver":"s3""#.to_owned(),
+    }];
+    if let Some(volume) = &store.filesystem {
+        let claim = text(&volume.volume_claim_name);
+        parts.push(format!(r#""filesystem":{{"volumeClaimName":{claim}}}"#));
+    }
+    if let Some(s3) = &store.s3 {
+        let given = |key: &str, value: Option<&String>| {
+            let value = value.filter(|value| !value.is_empty())?;
+            Some(format!(r#""{key}":{}"#, text(value)))
+        };
+        let number = |key: &str, value: Option<i64>| {
+            let value = value.filter(|value| *value != 0)?;
+            Some(format!(r#""{key}":{value}"#))
+        };
+        let path_style = s3.force_path_style == Some(true);
+        let members = [
+            Some(format!(r#""bucket":{}"#, text(&s3.bucket))),
+            given("prefix", s3.prefix.as_ref()),
+            given("region", s3.region.as_ref()),
+            given("endpoint", s3.endpoint.as_ref()),
+            path_style.then(|| r#""forcePathStyle":true"#.to_owned()),
+            given("credentialsSecretName", s3.credentials_secret_name.as_ref()),
+            number("uploadPartSize", s3.upload_part_size),
+            number("uploadConcurrency", s3.upload_concurrency.map(i64::from)),
+        ];
+        let members: Vec<String> = members.into_iter().flatten().collect();
+        parts.push(format!(r#""s3":{{{}}}"#, members.join(",")));
+    }
+    let json = format!("{{{}}}", parts.join(","));
+    let json = json.replace('<', "\\u003c").replace('>', "\\u003e");
+    hash(&json.replace('&', "\\u0026"), 16)
+}
+
+/// Names the Deployment that cleans up the store of this [`artifact_store`] name.
+pub fn maintainer(store: &str) -> String {
+    format!("runtime-maintainer-{store}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn n_171_stores_have_the_check_values_however_they_are_written() {
+        let read = |text: &str| artifact_store(&serde_json::from_str(text).unwrap());
+        for (text, want) in [
+            (
+                r#"{"driver":"filesystem","filesystem":{"volumeClaimName":"artifacts"}}"#,
+                "8ec520a69bdef1d2",
+            ),
+            (
+                r#"{"driver":"s3","s3":{"bucket":"builds","prefix":"team-a","region":"us-east-1"}}"#,
+                "9051bf6dbafddae5",
+            ),
+            (
+                r#"{"s3":{"region":"us-east-1","prefix":"team-a","bucket":"builds","endpoint":"",
+                    "forcePathStyle":false,"uploadPartSize":0},"driver":"s3"}"#,
+                "9051bf6dbafddae5",
+            ),
+        ] {
+            assert_eq!(read(text), want, "{text}");
+        }
+        assert_eq!(maintainer("8ec5"), "runtime-maintainer-8ec5");
+        let with = |prefix: &str| {
+            let mut store: ArtifactStore =
+                serde_json::from_str(r#"{"driver":"s3","s3":{"bucket":"b"}}"#).unwrap();
+            store.s3.as_mut().unwrap().prefix = Some(prefix.to_owned());
+            artifact_store(&store)
+        };
+        let plain = r#"{"driver":"s3","s3":{"bucket":"b","prefix":"\u003c\u0026\u003e"}}"#;
+        assert_eq!(with("<&>"), hash(plain, 16), "as JSON for pages is written");
+    }
 
     #[test]
     fn w_41_w_43_names_match_the_check_values() {

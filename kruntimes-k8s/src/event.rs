@@ -9,14 +9,27 @@ use kruntimes_core::names;
 use kube::api::{Api, ObjectMeta, PostParams};
 use kube::{Client, Resource, ResourceExt as _};
 
-/// Writes a warning about an object. One that cannot be written is dropped with a log line: it decides nothing.
-///
-/// The name follows from the content, so that a repeated turn does not tell it twice.
+/// Writes a warning about an object, as [`record`] does.
 pub(crate) async fn warn<K: Resource<DynamicType = ()>>(
     client: &Client,
     object: &K,
     component: &str,
     reason: &str,
+    message: &str,
+    now: Timestamp,
+) {
+    record(client, object, (component, "Warning", reason), message, now).await;
+}
+
+/// Writes an Event about an object: who says it, `Normal` or `Warning`, and its reason.
+///
+/// One that cannot be written is dropped with a log line: it decides nothing.
+///
+/// The name follows from the content, so that a repeated turn does not tell it twice.
+pub async fn record<K: Resource<DynamicType = ()>>(
+    client: &Client,
+    object: &K,
+    (component, kind, reason): (&str, &str, &str),
     message: &str,
     now: Timestamp,
 ) {
@@ -41,7 +54,7 @@ pub(crate) async fn warn<K: Resource<DynamicType = ()>>(
             resource_version: None,
             ..object.object_ref(&())
         },
-        type_: Some("Warning".to_owned()),
+        type_: Some(kind.to_owned()),
         reason: Some(reason.to_owned()),
         message: Some(message),
         source: Some(EventSource {

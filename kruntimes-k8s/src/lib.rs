@@ -7,10 +7,11 @@
 //! `run` function keeps all its work inside the future it returns.
 
 pub mod cache;
+pub mod cleanup;
 pub mod clock;
 pub mod crd_files;
 pub mod definitions;
-mod event;
+pub mod event;
 pub mod explain;
 pub mod lease;
 pub mod patch;

@@ -17,7 +17,7 @@ use kube::{Client, ResourceExt as _};
 use crate::cache::{Cache, Change, ObjectKey};
 use crate::clock::Clock;
 use crate::serve::Registry;
-use crate::{reaper, retention, workspace};
+use crate::{cleanup, reaper, retention, workspace};
 
 /// What the controllers are told at start.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub struct Config {
     pub stale_threshold: Duration,
     /// Reconciles at once, per controller.
     pub workers: usize,
+    /// What cleans up after deleted Runs; nothing does when absent.
+    pub maintainer: Option<cleanup::Image>,
     /// Where lost Runs are counted.
     pub registry: Registry,
 }
@@ -44,6 +46,7 @@ impl Default for Config {
             heartbeat_staleness: HEARTBEAT_LIMIT,
             stale_threshold: THRESHOLD,
             workers: 4,
+            maintainer: None,
             registry: Registry::new(),
         }
     }
@@ -89,6 +92,9 @@ pub async fn run(client: Client, config: Config, clock: Clock) {
         runs: Cache::new(&[
             (BY_WORKSPACE, |run| value(workspace_in_use(run))),
             (BY_POD, |run| value(reaper::watched_pod(run))),
+            (cleanup::BY_STORE, |run| {
+                cleanup::waits_for(run).into_iter().collect()
+            }),
         ]),
         pods: Cache::default(),
     };
@@ -96,6 +102,10 @@ pub async fn run(client: Client, config: Config, clock: Clock) {
         workspaces: workspace::Controller::new(&shared, &config),
         reaper: reaper::Controller::new(&shared, &config),
         retention: retention::Controller::new(&shared),
+        cleanup: config
+            .maintainer
+            .as_ref()
+            .map(|image| cleanup::Controller::new(&shared, image.clone())),
         shared,
     };
     let news = controllers.news(&client, config.namespace.as_deref());
@@ -103,7 +113,8 @@ pub async fn run(client: Client, config: Config, clock: Clock) {
         controllers.take(news);
         std::future::ready(())
     });
-    futures::join!(feed, controllers.work(config.workers));
+    let namespace = config.namespace.as_deref();
+    futures::join!(feed, controllers.work(namespace, config.workers));
 }
 
 struct Controllers {
@@ -111,6 +122,7 @@ struct Controllers {
     workspaces: workspace::Controller,
     reaper: reaper::Controller,
     retention: retention::Controller,
+    cleanup: Option<cleanup::Controller>,
 }
 
 impl Controllers {
@@ -139,6 +151,9 @@ impl Controllers {
                 self.workspaces.run_changed(&change);
                 self.reaper.run_changed(&change);
                 self.retention.run_changed(&change);
+                if let Some(cleanup) = &self.cleanup {
+                    cleanup.run_changed(&change);
+                }
                 if let Change::Undecodable { key, error } = change {
                     tracing::warn!(run = %key, error, "a Run cannot be decoded and is left alone");
                 }
@@ -152,12 +167,19 @@ impl Controllers {
         }
     }
 
-    async fn work(&self, workers: usize) {
+    async fn work(&self, namespace: Option<&str>, workers: usize) {
         self.shared.runs.synced().await;
         self.shared.pods.synced().await;
         self.workspaces.workspaces.synced().await;
         self.workspaces.runtimes.synced().await;
+        let clean = async {
+            if let Some(cleanup) = &self.cleanup {
+                let runtimes = &self.workspaces.runtimes;
+                cleanup.work(namespace, workers, runtimes).await;
+            }
+        };
         futures::join!(
+            clean,
             self.workspaces.work(workers),
             self.reaper.work(workers),
             self.retention.work(workers)

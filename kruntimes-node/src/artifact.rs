@@ -19,7 +19,7 @@ pub(crate) use collect::{Collected, Collection, discard, order, spawn};
 pub(crate) use download::Downloads;
 pub use filesystem::{FilesystemStore, SettingsError};
 pub(crate) use inputs::{Inputs, stage};
-pub use maintain::maintain;
+pub use maintain::{MaintainError, Maintainer, maintain};
 pub use s3::S3Store;
 pub use settings::ArtifactSettings;
 pub use store::{About, Content, Item, Store, StoreError, Stored};

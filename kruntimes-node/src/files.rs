@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::folder::Folder;
@@ -151,6 +151,34 @@ fn has_uid_form(name: &str) -> bool {
         && groups.concat().bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
+/// Name of the list of inputs in the private directory of a Run with a workspace.
+const INPUTS: &str = ".inputs";
+/// Longest such list that is believed.
+const INPUTS_MAX_BYTES: u64 = 256 * 1024;
+/// Name of the mark that the files are complete.
+const PREPARED: &str = ".prepared";
+
+/// Walks to the directory that holds the last part of a clean path.
+fn place_of<'a>(work: &Folder, path: &'a str) -> io::Result<(Folder, &'a str)> {
+    let (way, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let clean = path.split('/').all(|part| !matches!(part, "" | "." | ".."));
+    if !clean {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    Ok((work.walk(Path::new(way))?, name))
+}
+
+fn exists(at: &Folder, name: &str) -> bool {
+    !matches!(at.kind(name), Ok(None))
+}
+
+fn gone_is_none<T>(found: io::Result<Option<T>>) -> io::Result<Option<T>> {
+    match found {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found,
+    }
+}
+
 impl RunDir {
     /// Directory that no other Run shares.
     pub(crate) fn path(&self) -> PathBuf {
@@ -282,6 +310,7 @@ impl RunDir {
     /// Blocks for a few file operations of bounded size.
     pub(crate) fn prepare(&self, script: Option<&str>) -> io::Result<()> {
         let parent = self.make_parent()?;
+        self.undo_inputs()?;
         parent.remove(&self.uid)?;
         let own = parent.make(&self.uid, SHARED)?;
         if self.workspace.is_none() {
@@ -291,6 +320,60 @@ impl RunDir {
             Some(script) => own.create(SCRIPT, 0o644)?.write_all(script.as_bytes()),
             None => Ok(()),
         }
+    }
+
+    /// Notes what is about to be put into a workspace, so that the next preparation can take it back: unlike
+    /// a directory of the Run's own, a workspace does not start from nothing.
+    pub(crate) fn note_inputs<'a>(&self, paths: impl Iterator<Item = &'a str>) -> io::Result<()> {
+        if self.workspace.is_none() {
+            return Ok(());
+        }
+        let work = self.open_work(false)?;
+        // Without its directory nothing is there yet; what exists is somebody else's and stays.
+        let is_new = |path: &&str| match place_of(&work, path) {
+            Ok((at, name)) => !exists(&at, name),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
+        let paths: Vec<&str> = paths.filter(is_new).collect();
+        let own = self.open()?;
+        own.remove(INPUTS)?;
+        own.create(INPUTS, 0o600)?
+            .write_all(paths.join("\n").as_bytes())
+    }
+
+    /// Removes the inputs that an interrupted preparation has left in a workspace.
+    fn undo_inputs(&self) -> io::Result<()> {
+        if self.workspace.is_none() {
+            return Ok(());
+        }
+        let Some(noted) = gone_is_none(self.open().and_then(|own| own.read(INPUTS)))? else {
+            return Ok(());
+        };
+        let mut text = String::new();
+        noted.take(INPUTS_MAX_BYTES).read_to_string(&mut text)?;
+        let work = self.open_work(false)?;
+        for path in text.lines() {
+            if let Ok((at, name)) = place_of(&work, path) {
+                at.remove(name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks the files as complete, where the task does not see the mark (N-109).
+    pub(crate) fn mark_prepared(&self, git: bool) -> io::Result<()> {
+        if self.workspace.is_none() && !git {
+            return Ok(());
+        }
+        let own = self.open()?;
+        own.remove(PREPARED)?;
+        own.create(PREPARED, 0o600).map(drop)
+    }
+
+    /// Tells whether an earlier process has completed the files.
+    pub(crate) fn is_prepared(&self) -> bool {
+        let found = self.open().and_then(|own| own.kind(PREPARED));
+        matches!(found, Ok(Some(_)))
     }
 
     /// Removes what an earlier attempt reported, and makes the directory for artifacts if there is a
@@ -527,6 +610,41 @@ mod tests {
             root.join("left").exists() && root.join(".home/left").exists(),
             "N-126"
         );
+    }
+
+    #[test]
+    fn n_37_n_56_inputs_of_an_interrupted_preparation_are_taken_back() {
+        let (_temp, dirs) = dirs();
+        let dir = dirs.run("u", Some("w")).unwrap();
+        dir.prepare(None).unwrap();
+        let work = dir.work(false);
+        fs::write(work.join("mine"), "kept").unwrap();
+        fs::create_dir(work.join("old")).unwrap();
+        dir.note_inputs(["mine", "in/a", "old/tree", "../x"].into_iter())
+            .unwrap();
+        assert!(!dir.is_prepared());
+        // Killed here: two are in place, nothing else is known of them.
+        fs::create_dir_all(work.join("old/tree/deep")).unwrap();
+        fs::create_dir(work.join("in")).unwrap();
+        fs::write(work.join("in/a"), "staged").unwrap();
+        fs::write(work.join("in/b"), "somebody else's").unwrap();
+        dir.prepare(None).unwrap();
+        let left = |path: &str| work.join(path).exists();
+        assert_eq!(
+            ["mine", "in/a", "in/b", "old/tree", "old"].map(left),
+            [true, false, true, false, true]
+        );
+        // What was completed is marked, and a new preparation takes the mark back.
+        dir.mark_prepared(false).unwrap();
+        assert!(dir.is_prepared());
+        dir.prepare(None).unwrap();
+        assert!(!dir.is_prepared());
+        let plain = dirs.run("v", None).unwrap();
+        plain.prepare(None).unwrap();
+        plain.mark_prepared(false).unwrap();
+        assert!(!plain.is_prepared(), "a task would see it");
+        plain.mark_prepared(true).unwrap();
+        assert!(plain.is_prepared(), "beside a checkout it does not");
     }
 
     #[test]

@@ -42,7 +42,8 @@ mod workspace;
 
 pub use artifact::{
     ARTIFACT_MAX_BYTES, ARTIFACTS_MAX_BYTES, About, ArtifactSettings, Artifacts, Content,
-    FilesystemStore, Item, S3Store, SettingsError, Store, StoreError, Stored, maintain,
+    FilesystemStore, Item, MaintainError, Maintainer, S3Store, SettingsError, Store, StoreError,
+    Stored, maintain,
 };
 pub use config::{Config, ConfigError};
 pub use files::NodeDirs;

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn n_42_an_inline_source_ignores_entrypoint_and_args() {
+    fn n_42_n_66_an_inline_source_ignores_entrypoint_and_args() {
         let spec = RunSpec {
             source: Some(inline("echo hi")),
             ..task(Some("/x"), &["a"])
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn n_41_without_a_source_the_arguments_travel() {
+    fn n_41_n_55_without_a_source_the_arguments_travel() {
         let spec = RunSpec {
             source: Some(Source::default()),
             ..task(None, &["echo", ""])
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn n_67_to_n_70_the_environment_has_its_order() {
+    fn n_67_n_68_n_69_n_70_the_environment_has_its_order() {
         let var = |name: &str, value: Option<&str>| EnvVar {
             name: name.into(),
             value: value.map(Into::into),

@@ -5,7 +5,11 @@ use std::time::Duration;
 
 use kruntimes_core::api::RunPhase;
 use kruntimes_core::crd::Run;
+use kruntimes_core::keys::FINALIZER_ARTIFACT;
 use kruntimes_proto::ClientError;
+use kube::ResourceExt as _;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::artifact;
@@ -19,6 +23,8 @@ const SERIES: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_secs(1);
 /// Longest wait between series.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// How often a finalizer is taken from a Run that changes meanwhile.
+const CONFLICTS: usize = 5;
 
 /// Begins the release of a held Run; a second one changes nothing.
 ///
@@ -53,8 +59,9 @@ async fn release(node: &Node, uid: &str, run: Option<Arc<Run>>, stop: bool) {
     forget(node, uid, || true).await;
     if let (Some(artifacts), Some(run)) = (&node.artifacts, &run) {
         let status = run.status.clone().unwrap_or_default();
-        if status.artifact_store.is_some() && status.phase != RunPhase::Succeeded {
-            artifact::discard(artifacts, run, uid).await;
+        let begun = status.artifact_store.is_some() && status.phase != RunPhase::Succeeded;
+        if begun && artifact::discard(artifacts, run, uid).await {
+            drop_finalizer(node, run, uid).await;
         }
     }
     let workspace = node.table.update(uid, |entry| entry.workspace.clone());
@@ -64,6 +71,40 @@ async fn release(node: &Node, uid: &str, run: Option<Arc<Run>>, stop: bool) {
     node.table.remove(uid);
     node.workspaces.look();
     node.wake_waiting();
+}
+
+/// Takes the finalizer for artifacts from a Run that has none (N-168). Where that fails, whoever removes
+/// artifacts of deleted Runs finds nothing and takes it.
+async fn drop_finalizer(node: &Node, run: &Run, uid: &str) {
+    let name = run.name_any();
+    for _ in 0..CONFLICTS {
+        let current = match node.api.get_opt(&name).await {
+            Ok(Some(current)) if current.uid().as_deref() == Some(uid) => current,
+            Ok(_) => return,
+            Err(error) => {
+                tracing::debug!(run = name, %error, "the finalizer stays");
+                return;
+            }
+        };
+        if !current.finalizers().iter().any(|f| f == FINALIZER_ARTIFACT) {
+            return;
+        }
+        let mut left = current.finalizers().to_vec();
+        left.retain(|finalizer| finalizer != FINALIZER_ARTIFACT);
+        let patch = json!({ "metadata": {
+            "resourceVersion": current.metadata.resource_version,
+            "finalizers": left,
+        }});
+        let params = PatchParams::default();
+        match node.api.patch(&name, &params, &Patch::Merge(&patch)).await {
+            Ok(_) => return,
+            Err(kube::Error::Api(status)) if status.is_conflict() => {}
+            Err(error) => {
+                tracing::debug!(run = name, %error, "the finalizer stays");
+                return;
+            }
+        }
+    }
 }
 
 /// Stops the work at the server, best effort, and keeps what it has written (N-116, N-120, N-179).

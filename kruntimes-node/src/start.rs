@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kruntimes_core::crd::Run;
 use kruntimes_core::life::{self, Failure};
-use kruntimes_core::retry::reason;
+use kruntimes_core::retry::{self, reason};
 use kruntimes_k8s::cache::ObjectKey;
 use kruntimes_proto::{ClientError, ExecuteRequest};
 use kube::ResourceExt as _;
@@ -124,7 +124,11 @@ impl Start {
             .run_until_cancelled(workspace::check(node, &self.run))
             .await
             .unwrap_or(Ok(()))?;
-        let kept = node.table.update(&self.uid, |entry| entry.prepared) == Some(true);
+        let held = node.table.update(&self.uid, |entry| entry.prepared) == Some(true);
+        // N-109: also when another process has prepared them for the attempt before.
+        let status = self.run.status.as_ref();
+        let repeated = retry::current_attempt(status.and_then(|s| s.attempt)) > 1;
+        let kept = held || (repeated && !self.fresh && dir.is_prepared());
         if !kept {
             dir.prepare(plan.script)
                 .map_err(|error| failed("write inline: ", &error))?;
@@ -134,6 +138,8 @@ impl Start {
                     .map_err(|error| failed("", &error))?;
             }
             self.stage(node, dir, plan.git.is_some(), abandoned).await?;
+            dir.mark_prepared(plan.git.is_some())
+                .map_err(|error| failed("mark: ", &error))?;
             node.table.update(&self.uid, |entry| entry.prepared = true);
         }
         dir.reset(node.artifacts.is_some())
@@ -159,6 +165,8 @@ impl Start {
         let (dir, abandoned) = (dir.clone(), abandoned.clone());
         let staged = tokio::task::spawn_blocking(move || {
             let work = dir.open_work(git).map_err(|error| error.to_string())?;
+            dir.note_inputs(inputs.iter().map(|input| input.path.as_str()))
+                .map_err(|error| error.to_string())?;
             let wanted = || {
                 if abandoned.is_cancelled() {
                     Err(StoreError::Abandoned)

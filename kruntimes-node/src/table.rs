@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn n_29_to_n_32_a_place_is_taken_in_one_step() {
+    fn n_29_n_30_n_31_n_32_a_place_is_taken_in_one_step() {
         let capacity = amounts(&[("runs", 2), ("gpu", 1)]);
         let table = Table::new();
         let take = |uid, list, exclusive| table.reserve(uid, entry(list, exclusive), &capacity);

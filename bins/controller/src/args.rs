@@ -9,7 +9,7 @@ use kruntimes_core::duration::Duration;
 use kruntimes_k8s::clock::Clock;
 use kruntimes_k8s::serve::{Address, Addresses, Registry};
 use kruntimes_k8s::workflow::{Extensions, Policy};
-use kruntimes_k8s::{definitions, lease, pool, runtime, workflow};
+use kruntimes_k8s::{cleanup, definitions, lease, pool, runtime, workflow};
 use tracing_subscriber::EnvFilter;
 
 /// Name of the Lease, unless another one is given (N-244).
@@ -91,6 +91,14 @@ pub(crate) struct Args {
     /// Age from which the heartbeat of a Pod is too old to bind a workspace to it, such as 15s
     #[arg(long, default_value = "15s", value_name = "DURATION")]
     heartbeat_staleness: Duration,
+
+    /// Image of the maintainers that remove the artifacts of deleted Runs
+    #[arg(long, value_name = "IMAGE")]
+    runtime_maintainer_image: Option<String>,
+
+    /// Secrets that image is pulled with
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    runtime_maintainer_image_pull_secrets: Vec<String>,
 
     /// Work only while holding a Lease, so that several replicas can run
     #[arg(long)]
@@ -179,6 +187,12 @@ impl Args {
                 workers: self.pool_workers,
                 stale_threshold: self.stale_threshold,
                 heartbeat_staleness: self.heartbeat_staleness,
+                maintainer: Some(cleanup::Image {
+                    name: self
+                        .runtime_maintainer_image
+                        .unwrap_or(cleanup::Image::default().name),
+                    pull_secrets: self.runtime_maintainer_image_pull_secrets,
+                }),
                 registry: registry.clone(),
                 ..pool::Config::default()
             },
@@ -247,7 +261,8 @@ mod tests {
     fn flags_become_the_configuration() {
         let line = "controller --namespace ci --runtime-workers 2 --workflow-workers 3 \
                     --stale-threshold 1m --pool-workers 5 --default-daemon-image daemon:1 \
-                    --runtimed-service-account-name runner --gateway-namespace edge";
+                    --runtimed-service-account-name runner --gateway-namespace edge \
+                    --runtime-maintainer-image keep:1 --runtime-maintainer-image-pull-secrets a,b";
         let configs = Args::parse_from(line.split(' ')).into_config(&Registry::new());
         for namespace in [
             &configs.runtime.namespace,
@@ -263,6 +278,9 @@ mod tests {
         assert_eq!(defaults.daemon_image, "daemon:1");
         assert_eq!(defaults.service_account, "runner");
         assert_eq!(defaults.gateway_namespace.as_deref(), Some("edge"));
+        let maintainer = configs.pool.maintainer.unwrap();
+        assert_eq!(maintainer.name, "keep:1", "C-103");
+        assert_eq!(maintainer.pull_secrets, ["a", "b"]);
         assert_eq!(configs.pool.workers, 5);
         assert_eq!(configs.pool.stale_threshold, Duration::from_secs(60));
     }

@@ -253,7 +253,7 @@ fn n_83_the_observation_is_written_late_or_with_the_result() {
 }
 
 #[test]
-fn n_105_to_n_108_a_retry_waits_and_begins() {
+fn n_105_n_107_n_108_a_retry_waits_and_begins() {
     let spec = retried(2);
     let first_change = change(next(&Observed {
         answer: Some(Answer::Failed(Report::default())),

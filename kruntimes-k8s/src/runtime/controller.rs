@@ -234,7 +234,7 @@ impl Shell {
             ensure(client, &self.policies, &policy).await,
             ensure(client, &self.deployments, &deployment).await,
         ];
-        tried.into_iter().collect()
+        tried.into_iter().try_for_each(|tried| tried.map(drop))
     }
 
     /// Reports the ready replicas, also while the Deployment cannot be reconciled (N-245, N-247).

@@ -351,4 +351,85 @@ mod tests {
         );
         assert!(!mounts("runtime").iter().any(|m| m.name == "runtimed-token"));
     }
+
+    #[test]
+    fn n_242_a_volume_reaches_the_daemon_alone() {
+        let mut spec = runtime(&json!({
+            "containers": [
+                {"name": "runtime", "image": "x", "volumeMounts": [{"name": "artifact-store", "mountPath": "/a"}]},
+                {"name": "helper", "image": "y", "volumeMounts": [{"name": "artifact-store", "mountPath": "/a"}]}],
+            "initContainers": [
+                {"name": "init", "image": "z", "volumeMounts": [{"name": "artifact-store", "mountPath": "/a"}]}],
+            "volumes": [{"name": "artifact-store", "emptyDir": {}}],
+        }));
+        let store = json!({"driver": "filesystem", "filesystem": {"volumeClaimName": "artifacts"}});
+        spec.artifact_store = serde_json::from_value(store).unwrap();
+        let made = build(&spec).unwrap();
+        let args = container(&made, "runtimed").args.unwrap();
+        assert_eq!(
+            args[4..],
+            [
+                "--artifact-store-driver=filesystem",
+                "--artifact-store-root=/var/lib/kruntimes/artifacts",
+                "--artifact-volume-claim=artifacts",
+            ]
+        );
+        let has = |container: &Container| {
+            let mounts = container.volume_mounts.iter().flatten();
+            { mounts }.any(|mount| mount.name == "artifact-store")
+        };
+        let made = pod(&made);
+        let mounted: Vec<_> = made.containers.iter().map(has).collect();
+        assert_eq!(mounted, [false, false, true]);
+        assert!(!made.init_containers.iter().flatten().any(has));
+        let volumes = made.volumes.iter().flatten();
+        let stores: Vec<_> = volumes.filter(|v| v.name == "artifact-store").collect();
+        let claim = stores[0].persistent_volume_claim.as_ref().unwrap();
+        assert_eq!((stores.len(), &*claim.claim_name), (1, "artifacts"));
+        let context = made.security_context.unwrap();
+        assert_eq!(context.fs_group, Some(65532));
+        assert_eq!(
+            context.fs_group_change_policy.as_deref(),
+            Some("OnRootMismatch")
+        );
+        spec.template.spec.as_mut().unwrap().insert(
+            "securityContext".to_owned(),
+            json!({"fsGroup": 7, "runAsUser": 8}),
+        );
+        let kept = pod(&build(&spec).unwrap()).security_context.unwrap();
+        assert_eq!((kept.fs_group, kept.run_as_user), (Some(7), Some(8)));
+        assert_eq!(kept.fs_group_change_policy, None);
+    }
+
+    #[test]
+    fn n_238_n_242_the_keys_of_a_bucket_are_in_no_argument_and_no_other_container() {
+        let mut spec = bash();
+        let store = json!({"driver": "s3", "s3": {
+            "bucket": "builds", "prefix": "team", "region": "eu", "endpoint": "https://s3:9000",
+            "forcePathStyle": true, "credentialsSecretName": "keys",
+            "uploadPartSize": 5_242_880, "uploadConcurrency": 2,
+        }});
+        spec.artifact_store = serde_json::from_value(store).unwrap();
+        let made = build(&spec).unwrap();
+        let daemon = container(&made, "runtimed");
+        assert_eq!(
+            daemon.args.unwrap()[4..],
+            [
+                "--artifact-store-driver=s3",
+                "--artifact-s3-bucket=builds",
+                "--artifact-s3-prefix=team",
+                "--artifact-s3-region=eu",
+                "--artifact-s3-endpoint=https://s3:9000",
+                "--artifact-s3-force-path-style",
+                "--artifact-s3-credentials-secret-name=keys",
+                "--artifact-s3-upload-part-size=5242880",
+                "--artifact-s3-upload-concurrency=2",
+            ]
+        );
+        let from = daemon.env_from.unwrap();
+        assert_eq!(from[0].secret_ref.as_ref().unwrap().name, "keys");
+        assert_eq!(container(&made, "runtime").env_from, None);
+        assert_eq!(pod(&made).security_context, None, "no files to share");
+        assert_eq!(build(&spec).unwrap(), made, "N-238: the same again");
+    }
 }

@@ -20,7 +20,7 @@ use crate::chain;
 
 /// Why one reconcile did not finish. All are repeated.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Error {
+pub(crate) enum Error {
     /// Computed from an old version. No news for anybody, it is only repeated (S-107, N-13).
     #[error("the object has changed meanwhile")]
     Stale,
@@ -32,7 +32,7 @@ pub(super) enum Error {
 
 /// Why a derived object was not brought to its desired state.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     #[error(transparent)]
     Impossible(#[from] deployment::Error),
     #[error("{kind} {name} is controlled by another object")]
@@ -55,7 +55,7 @@ impl From<serde_json::Error> for Refusal {
 
 impl Refusal {
     /// Reason and message of the `Ready` condition.
-    pub(super) fn to_fact(&self) -> (String, String) {
+    pub(crate) fn to_fact(&self) -> (String, String) {
         let reason = match self {
             Self::Impossible(error) => error.reason(),
             Self::Foreign { .. } | Self::Api(_) => "ReconcileFailed",
@@ -66,7 +66,7 @@ impl Refusal {
 }
 
 /// A kind that Runtimes need objects of.
-pub(super) trait Child: Cached + Serialize {
+pub(crate) trait Child: Cached + Serialize {
     /// JSON pointers below which nothing may be that is not desired.
     const EXACT: &'static [&'static str] = &[];
     /// JSON pointer of what cannot be changed: an object with another value there is made anew.
@@ -92,12 +92,12 @@ impl Child for RoleBinding {
 /// Creates or repairs an object; two passes without a change write nothing (N-237).
 ///
 /// An object that is to be owned and has another controller is left alone; one
-/// that is to have no owner is used whoever made it.
-pub(super) async fn ensure<K: Child>(
+/// that is to have no owner is used whoever made it. Returns whether anything was written.
+pub(crate) async fn ensure<K: Child>(
     client: &Client,
     cache: &Cache<K>,
     desired: &K,
-) -> Result<(), Refusal> {
+) -> Result<bool, Refusal> {
     let key = ObjectKey::of(desired);
     let api: Api<K> = Api::namespaced(client.clone(), &key.namespace);
     let existing = match cache.get(&key) {
@@ -105,7 +105,7 @@ pub(super) async fn ensure<K: Child>(
         None => match api.create(&PostParams::default(), desired).await {
             Ok(object) => {
                 cache.written(object);
-                return Ok(());
+                return Ok(true);
             }
             // The cache lags, or does not hold it; what is there may be as outdated as anything in the cache.
             Err(kube::Error::Api(status)) if status.is_already_exists() => {
@@ -125,17 +125,18 @@ pub(super) async fn ensure<K: Child>(
     if let Some(fixed) = K::FIXED
         && have.pointer(fixed) != want.pointer(fixed)
     {
-        return replace(&api, cache, &existing, desired).await;
+        replace(&api, cache, &existing, desired).await?;
+        return Ok(true);
     }
-    let object = match repair(&have, &want, K::EXACT) {
-        None => Arc::unwrap_or_clone(existing),
-        Some(patch) => {
-            api.patch(&key.name, &PatchParams::default(), &Patch::Merge(patch))
-                .await?
-        }
+    let Some(patch) = repair(&have, &want, K::EXACT) else {
+        cache.written(Arc::unwrap_or_clone(existing));
+        return Ok(false);
     };
+    let object = api
+        .patch(&key.name, &PatchParams::default(), &Patch::Merge(patch))
+        .await?;
     cache.written(object);
-    Ok(())
+    Ok(true)
 }
 
 async fn replace<K: Child>(

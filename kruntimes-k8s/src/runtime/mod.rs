@@ -4,12 +4,13 @@
 //! [`children::desired`], pure functions; the shell in `controller` loads,
 //! compares and writes.
 
+pub(crate) mod artifact_store;
 pub mod children;
 mod controller;
 pub mod deployment;
 pub mod drift;
-mod ensure;
-mod pod_template;
+pub(crate) mod ensure;
+pub(crate) mod pod_template;
 
 pub use controller::{Config, run};
 pub use deployment::{Defaults, Error as DeploymentError};

@@ -13,12 +13,12 @@ use kruntimes_core::api::RuntimeSpec;
 use kube::core::ObjectMeta;
 use serde_json::{Value, json};
 
+use super::artifact_store;
 use super::deployment::{Defaults, Error, workers};
 
 const RUNTIME: &str = "runtime";
 const RUNTIMED: &str = "runtimed";
 const WORKSPACE: &str = "workspace";
-const ARTIFACT_STORE: &str = "artifact-store";
 const TOKEN: &str = "runtimed-token";
 const TMP: &str = "tmp";
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -42,13 +42,16 @@ pub(super) fn build(
         .chain(pod.init_containers.iter_mut().flatten())
     {
         if let Some(mounts) = &mut container.volume_mounts {
-            mounts.retain(|mount| mount.name != ARTIFACT_STORE);
+            mounts.retain(|mount| mount.name != artifact_store::VOLUME);
         }
         canonicalize(container);
     }
     let mounts_tmp = complete_runtime(&mut pod.containers[0], port);
     pod.containers.push(daemon(name, spec, port, defaults));
     complete_volumes(&mut pod, spec, mounts_tmp)?;
+    if let Some(store) = &spec.artifact_store {
+        artifact_store::secure(&mut pod, store);
+    }
     pod.service_account_name
         .get_or_insert_with(|| defaults.service_account.clone());
     // The daemon gets its token from a projected volume; the workload gets none (N-241).
@@ -139,14 +142,14 @@ fn mount(name: &str, path: &str) -> VolumeMount {
     }
 }
 
-fn amounts(cpu: &str, memory: &str) -> BTreeMap<String, Quantity> {
+pub(crate) fn amounts(cpu: &str, memory: &str) -> BTreeMap<String, Quantity> {
     BTreeMap::from([
         ("cpu".to_owned(), Quantity(cpu.to_owned())),
         ("memory".to_owned(), Quantity(memory.to_owned())),
     ])
 }
 
-fn restricted() -> SecurityContext {
+pub(crate) fn restricted() -> SecurityContext {
     SecurityContext {
         read_only_root_filesystem: Some(true),
         run_as_non_root: Some(true),
@@ -196,6 +199,16 @@ fn daemon(name: &str, spec: &RuntimeSpec, port: i32, defaults: &Defaults) -> Con
         }),
         ..Probe::default()
     };
+    let store = spec.artifact_store.as_ref();
+    let mut args = vec![
+        format!("--runtime-endpoint=127.0.0.1:{port}"),
+        "--status-addr=:9093".to_owned(),
+        format!("--runtime-name={name}"),
+        format!("--workers={}", workers(spec)),
+    ];
+    args.extend(store.into_iter().flat_map(artifact_store::daemon_args));
+    let mut mounts = vec![mount(WORKSPACE, "/workspace"), mount(TOKEN, TOKEN_PATH)];
+    mounts.extend(store.and_then(artifact_store::mount));
     Container {
         name: RUNTIMED.to_owned(),
         image: Some(
@@ -204,12 +217,8 @@ fn daemon(name: &str, spec: &RuntimeSpec, port: i32, defaults: &Defaults) -> Con
                 .unwrap_or_else(|| defaults.daemon_image.clone()),
         ),
         image_pull_policy: Some("IfNotPresent".to_owned()),
-        args: Some(vec![
-            format!("--runtime-endpoint=127.0.0.1:{port}"),
-            "--status-addr=:9093".to_owned(),
-            format!("--runtime-name={name}"),
-            format!("--workers={}", workers(spec)),
-        ]),
+        args: Some(args),
+        env_from: store.and_then(artifact_store::credentials),
         env: Some(vec![
             field("HOSTNAME", "metadata.name"),
             field("POD_NAME", "metadata.name"),
@@ -228,18 +237,20 @@ fn daemon(name: &str, spec: &RuntimeSpec, port: i32, defaults: &Defaults) -> Con
             ..ResourceRequirements::default()
         }),
         security_context: Some(restricted()),
-        volume_mounts: Some(vec![
-            mount(WORKSPACE, "/workspace"),
-            mount(TOKEN, TOKEN_PATH),
-        ]),
+        volume_mounts: Some(mounts),
         ..Container::default()
     }
 }
 
 fn complete_volumes(pod: &mut PodSpec, spec: &RuntimeSpec, tmp: bool) -> Result<(), Error> {
     let volumes = pod.volumes.get_or_insert_default();
-    volumes.retain(|v| ![WORKSPACE, ARTIFACT_STORE, TOKEN].contains(&v.name.as_str()));
+    volumes.retain(|v| ![WORKSPACE, artifact_store::VOLUME, TOKEN].contains(&v.name.as_str()));
     volumes.push(workspace_volume(spec)?);
+    volumes.extend(
+        spec.artifact_store
+            .as_ref()
+            .and_then(artifact_store::volume),
+    );
     volumes.push(Volume {
         name: TOKEN.to_owned(),
         projected: Some(token_projection()),

@@ -3,8 +3,8 @@
 mod actions;
 mod calls;
 mod cancel;
-mod events;
 mod conformance;
+mod events;
 mod extensions;
 mod ownership;
 mod restart;

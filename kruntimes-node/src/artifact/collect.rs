@@ -124,7 +124,7 @@ impl Collection {
 }
 
 /// Words an error with its cause, and with what went wrong afterwards (N-142).
-fn joined(error: &StoreError, left: Result<(), StoreError>) -> String {
+pub(super) fn joined(error: &StoreError, left: Result<(), StoreError>) -> String {
     let word = |error: &StoreError| match error {
         StoreError::Failed { source, .. } => format!("{error}: {source}"),
         StoreError::Invalid(_) | StoreError::Abandoned => error.to_string(),
@@ -162,11 +162,14 @@ pub(super) async fn remove_run(
         })
 }
 
-/// Removes what a Run that did not succeed has in the store; a failure is logged, its finalizer stays.
-pub(crate) async fn discard(artifacts: &Artifacts, run: &Run, uid: &str) {
-    if let Err(error) = roll_back(artifacts, run, uid).await {
+/// Removes what a Run that did not succeed has in the store, and tells whether it is gone; a failure is
+/// logged, its finalizer stays (N-142).
+pub(crate) async fn discard(artifacts: &Artifacts, run: &Run, uid: &str) -> bool {
+    let left = roll_back(artifacts, run, uid).await;
+    if let Err(error) = &left {
         tracing::warn!(uid, %error, "artifacts of a run that did not succeed stay");
     }
+    left.is_ok()
 }
 
 struct Upload {

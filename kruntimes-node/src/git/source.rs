@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn n_47_three_forms_are_accepted() {
+    fn n_47_n_55_three_forms_are_accepted() {
         for url in [
             "https://example.com/team/app.git",
             "https://user:secret@example.com:8443/app",

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use kruntimes_core::api::{ArtifactInput, ArtifactRef, ArtifactStore, RunPhase, RunSpec};
 use kruntimes_core::crd::Run;
-use kruntimes_node::{Artifacts, Content, FilesystemStore, Item, Store, StoreError, Stored};
+use kruntimes_node::{
+    Artifacts, Content, FilesystemStore, Item, MaintainError, Maintainer, Store, StoreError, Stored,
+};
 use kruntimes_proto::ExecuteRequest;
 use kruntimes_proto::testing::{Script, ScriptedServer};
 use kube::ResourceExt as _;
@@ -261,6 +263,30 @@ async fn n_136_n_138_n_140_n_143_what_breaks_a_rule_is_refused_as_a_whole() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn n_142_n_168_what_is_refused_after_its_upload_began_keeps_no_finalizer() {
+    let place = place().await;
+    let server = ScriptedServer::new(|request| {
+        leaves(request, |path| {
+            write(&path.join("a"), 10);
+            write(&path.join("b"), 1001);
+        })
+    });
+    let _daemon = place.world.daemon(server);
+    let run = place.world.submit("r", script("x")).await;
+    let done = place.world.until_over("r").await;
+    assert!(conditions(&done).contains(&"Completed=False ArtifactInvalid".to_owned()));
+    assert!(
+        place.store.puts.load(Ordering::SeqCst) > 0,
+        "the first one was stored"
+    );
+    let free = |run: Option<&Run>| run.is_some_and(|run| run.finalizers().is_empty());
+    let waiting = kube::runtime::wait::await_condition(place.world.runs.clone(), "r", free);
+    let free = tokio::time::timeout(Duration::from_secs(60), Box::pin(waiting)).await;
+    assert!(free.unwrap().is_ok());
+    assert!(!place.has(&run));
+}
+
+#[tokio::test(start_paused = true)]
 async fn n_136_n_140_what_just_fits_is_kept() {
     let place = place().await;
     let server = ScriptedServer::new(|request| {
@@ -456,8 +482,47 @@ async fn n_168_n_172_n_174_c_122_data_goes_with_its_run_and_holds_up_no_other() 
     assert!(gone("b").await && gone("c").await);
     assert!(!gone("stuck").await);
     assert!(place.has(&runs[0]) && !place.has(&runs[1]) && !place.has(&runs[2]));
+    let told = place.world.events().await;
+    assert!(
+        told.contains(&"Warning ArtifactCleanupRetry".to_owned()),
+        "{told:?}"
+    );
     place.store.kept.lock().unwrap().clear();
     place.world.pass(Duration::from_secs(120)).await;
     assert!(gone("stuck").await && !place.has(&runs[0]));
     maintainer.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn n_172_n_173_a_maintainer_leaves_runs_of_other_stores_alone() {
+    let place = place().await;
+    let server = ScriptedServer::new(|request| leaves(request, |path| write(&path.join("a"), 1)));
+    let _daemon = place.world.daemon(server);
+    let run = place.world.submit("r", script("x")).await;
+    place.world.until_over("r").await;
+    let uid = run.uid().unwrap();
+    let maintainer = || {
+        let store = Arc::clone(&place.store) as Arc<dyn Store>;
+        Maintainer::new(place.world.client.clone(), store).in_namespace("default")
+    };
+    let not_yet = maintainer().once(&uid).await.unwrap_err();
+    assert!(
+        matches!(not_yet, MaintainError::NoRun { .. }),
+        "it is not deleted"
+    );
+    place.world.delete("r").await;
+    let other = maintainer().for_hash("0123456789abcdef");
+    let refused = other.once(&uid).await.unwrap_err();
+    assert!(matches!(refused, MaintainError::NoRun { .. }));
+    let other = tokio::spawn(other.run());
+    place.world.pass(Duration::from_secs(60)).await;
+    assert!(place.has(&run));
+    *place.store.kept.lock().unwrap() = uid.clone();
+    let failed = maintainer().once(&uid).await.unwrap_err();
+    assert!(matches!(failed, MaintainError::Store(_)), "{failed}");
+    place.store.kept.lock().unwrap().clear();
+    maintainer().once(&uid).await.unwrap();
+    assert!(!place.has(&run));
+    assert!(place.world.runs.get_opt("r").await.unwrap().is_none());
+    other.abort();
 }

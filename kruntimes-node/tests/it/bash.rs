@@ -162,7 +162,7 @@ async fn case_047_a_failing_answer_to_a_cancel_is_a_cancel() {
 
 /// Cancels that arrive around the moment at which the script ends by itself.
 #[tokio::test]
-async fn case_056_a_cancel_that_meets_the_end_leaves_one_or_the_other() {
+async fn n_117_case_056_a_cancel_that_meets_the_end_leaves_one_or_the_other() {
     let real = real(4).await;
     let text = "echo A=1 >> \"$KRUNTIME_OUTPUTS\"; exit 0";
     for round in 0..24 {
@@ -190,7 +190,7 @@ async fn case_056_a_cancel_that_meets_the_end_leaves_one_or_the_other() {
 }
 
 #[tokio::test]
-async fn n_68_case_059_the_run_wins_over_the_container_and_loses_to_reserved_names() {
+async fn n_68_n_71_case_059_the_run_wins_over_the_container_and_loses_to_reserved_names() {
     let real = real(2).await;
     let text = "echo \"SAW=$HOME $LANG ${KRUNTIME_ARTIFACTS_DIR-none}\" >> \"$KRUNTIME_OUTPUTS\"";
     let variables = [
@@ -219,7 +219,7 @@ async fn scenario_7_a_background_child_does_not_hold_up_the_end() {
 }
 
 #[tokio::test]
-async fn scenario_13_ten_mebibytes_of_output_are_cut_and_the_run_succeeds() {
+async fn n_180_n_222_scenario_13_ten_mebibytes_of_output_are_cut_and_the_run_succeeds() {
     let real = real(2).await;
     let text = "yes 0123456789012345678901234567890123456789 | head -c 10485760";
     real.world.submit("a", script(text)).await;

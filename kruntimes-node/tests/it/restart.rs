@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::world::{World, conditions, message, retried, script, status};
 
 #[tokio::test(start_paused = true)]
-async fn scenario_1_killed_between_claim_and_start() {
+async fn n_192_n_199_scenario_1_killed_between_claim_and_start() {
     let world = World::new(1).await;
     let server = ScriptedServer::default();
     server.break_next(Method::Execute, Fault::Delay(Duration::from_secs(5)));
@@ -28,7 +28,7 @@ async fn scenario_1_killed_between_claim_and_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn scenario_2_case_067_killed_while_a_task_runs() {
+async fn n_191_n_199_scenario_2_case_067_killed_while_a_task_runs() {
     let world = World::new(1).await;
     let server = ScriptedServer::new(|request: &ExecuteRequest| {
         let path = request.env["KRUNTIME_OUTPUTS"].clone();
@@ -60,7 +60,7 @@ async fn scenario_2_case_067_killed_while_a_task_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_that_came_meanwhile_is_recorded() {
+async fn n_191_a_result_that_came_meanwhile_is_recorded() {
     let world = World::new(1).await;
     let server = ScriptedServer::new(|_| {
         Script::exits(3)

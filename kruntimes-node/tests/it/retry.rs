@@ -30,7 +30,7 @@ fn fails(times: usize, world: &World) -> (ScriptedServer, Arc<std::sync::Mutex<V
 }
 
 #[tokio::test(start_paused = true)]
-async fn n_102_to_n_108_attempts_are_counted_and_spaced() {
+async fn n_102_n_104_n_105_n_107_n_108_attempts_are_counted_and_spaced() {
     for dialect in [Dialect::Bash, Dialect::Python] {
         let world = World::new(1).await;
         let (server, begun) = fails(3, &world);
@@ -143,7 +143,7 @@ async fn n_106_no_attempt_begins_before_the_last_one_is_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn scenario_3_case_068_a_restarted_server_costs_one_attempt() {
+async fn n_86_n_197_scenario_3_case_068_a_restarted_server_costs_one_attempt() {
     for events in [true, false] {
         let world = World::new(1).await;
         let server = ScriptedServer::new(|_| Script::exits(0).after(Duration::from_secs(10)));

@@ -156,7 +156,7 @@ async fn n_116_case_047_a_cancel_stops_a_running_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn n_116_case_046_a_cancel_is_effective_during_backoff() {
+async fn n_110_n_116_case_046_a_cancel_is_effective_during_backoff() {
     let world = World::new(1).await;
     let server = ScriptedServer::new(|_| Script::exits(1));
     let _daemon = world.daemon(server.clone());
@@ -199,7 +199,7 @@ async fn n_80_a_cancel_during_a_slow_start_leaves_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn scenario_5_deleting_a_run_stops_its_process_and_frees_its_place() {
+async fn n_120_scenario_5_deleting_a_run_stops_its_process_and_frees_its_place() {
     let world = World::new(1).await;
     let server = ScriptedServer::new(|_| Script::never_ends());
     let _daemon = world.daemon(server.clone());

@@ -19,7 +19,7 @@ fn leaves(request: &ExecuteRequest, outputs: &str) -> Script {
 }
 
 #[tokio::test(start_paused = true)]
-async fn n_96_a_task_succeeds_with_its_outputs_in_two_writes() {
+async fn n_10_n_84_n_96_n_98_a_task_succeeds_with_its_outputs_in_two_writes() {
     let world = World::new(2).await;
     let server = ScriptedServer::new(|request| {
         leaves(request, "A=1\n")
@@ -331,7 +331,7 @@ async fn n_81_nothing_is_sent_again_before_the_server_has_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn n_13_a_conflict_on_the_terminal_write_is_no_failure() {
+async fn n_13_n_97_a_conflict_on_the_terminal_write_is_no_failure() {
     let world = World::new(2).await;
     let server = ScriptedServer::new(|request| leaves(request, "A=1"));
     let layer = kruntimes_apiserver::fault::FaultLayer::new(

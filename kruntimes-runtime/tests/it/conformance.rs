@@ -41,7 +41,7 @@ async fn check(subject: &Subject) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn n_210_n_211_n_212_n_213_n_218_n_220_n_223_n_224_n_225_n_228_n_229_n_235_bash_conforms_over_grpc()
+async fn n_210_n_211_n_212_n_213_n_214_n_219_n_220_n_221_n_223_n_224_n_225_n_228_n_229_n_235_bash_conforms_over_grpc()
  {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("bash.sock");
@@ -98,7 +98,8 @@ fn interpreter() -> Python {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn n_235_n_234_python_conforms_over_grpc() {
+async fn n_210_n_211_n_212_n_213_n_214_n_219_n_220_n_221_n_223_n_224_n_225_n_234_n_235_python_conforms_over_grpc()
+ {
     python_conforms(interpreter()).await;
 }
 

@@ -116,7 +116,7 @@ async fn n_227_sigterm_ends_the_server_and_everything_it_runs() {
 }
 
 #[tokio::test]
-async fn orphans_are_reaped_while_their_execution_goes_on() {
+async fn n_218_orphans_are_reaped_while_their_execution_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let (server, client) = serving(dir.path()).await;
     // Job control gives the orphan a group of its own in the server's session.

@@ -1,5 +1,6 @@
 //! The controllers that keep pools alive, over the in-process API service and on a paused clock.
 
+mod cleanup;
 mod reaper;
 mod retention;
 mod workspace;
