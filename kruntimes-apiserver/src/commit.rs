@@ -20,11 +20,13 @@ use crate::{
 
 /// Everything a request needs, shared by all clones of the service.
 pub(crate) struct Core {
-    pub(crate) registry: Registry,
+    pub(crate) registry: Arc<Registry>,
     pub(crate) store: Mutex<Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) logs: Option<Arc<dyn PodLogs>>,
+    /// Whether writes are recorded in the ledgers of objects.
+    pub(crate) ledger: bool,
     pub(crate) counters: Counters,
     pub(crate) access: Access,
     /// Writes to disk, when there is one.

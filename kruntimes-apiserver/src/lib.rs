@@ -133,6 +133,6 @@ pub use clock::{Clock, SystemClock};
 pub use disk::{Cause, StoreError};
 pub use ids::{IdSource, RandomIds, SeededIds};
 pub use logs::{LogError, LogRequest, LogStream, PodLogs};
-pub use server::{ApiServer, Background, BuildError, Builder, Snapshot};
+pub use server::{ApiServer, Background, BuildError, Builder, Kinds, Snapshot};
 pub use service::ApiService;
 pub use stats::Stats;

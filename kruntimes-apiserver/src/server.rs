@@ -93,10 +93,12 @@ pub enum BuildError {
 #[must_use]
 pub struct Builder {
     crds: Vec<CustomResourceDefinition>,
+    kinds: Option<Kinds>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     logs: Option<Arc<dyn PodLogs>>,
     window: usize,
+    ledger: bool,
     policy: Policy,
     data_dir: Option<PathBuf>,
 }
@@ -105,6 +107,14 @@ impl Builder {
     /// Serves one more custom kind, with the schema, subresources and fields of its definition.
     pub fn crd(mut self, crd: CustomResourceDefinition) -> Self {
         self.crds.push(crd);
+        self
+    }
+
+    /// Serves the kinds of another server, in the place of all definitions.
+    ///
+    /// Compiling definitions takes longer than everything else about a server that keeps nothing on disk.
+    pub fn kinds(mut self, kinds: Kinds) -> Self {
+        self.kinds = Some(kinds);
         self
     }
 
@@ -129,6 +139,14 @@ impl Builder {
     /// Keeps this many events per kind, at least one; older versions expire with 410.
     pub fn watch_window(mut self, events: usize) -> Self {
         self.window = events;
+        self
+    }
+
+    /// Keeps no `metadata.managedFields`, for programs that never apply: every write and every reader of it is cheaper.
+    ///
+    /// An apply still works, as the first one of its manager.
+    pub fn without_field_managers(mut self) -> Self {
+        self.ledger = false;
         self
     }
 
@@ -201,13 +219,10 @@ impl Builder {
         self,
         open: impl FnOnce(&Resources) -> Result<Option<(Disk, Contents)>, StoreError>,
     ) -> Result<ApiServer, BuildError> {
-        let mut registry = Registry::default();
-        builtin::install(&mut registry);
-        review::install(&mut registry);
-        for crd in &self.crds {
-            crd::install(&mut registry, crd)?;
-        }
-        registry.definitions = Definitions::new(self.crds, self.clock.now());
+        let registry = match self.kinds {
+            Some(kinds) => kinds.registry,
+            None => Arc::new(compile(self.crds, self.clock.as_ref())?),
+        };
         let mut store = Store::new(registry.next_shelf(), self.window);
         let stored = registry.kinds().map(|served| Resource {
             name: served.resource(),
@@ -227,6 +242,7 @@ impl Builder {
             clock: self.clock,
             ids: self.ids,
             logs: self.logs,
+            ledger: self.ledger,
             counters: Counters::default(),
             access: Access::new(self.policy),
             writer,
@@ -234,6 +250,23 @@ impl Builder {
         open_namespaces(&core);
         Ok(ApiServer { core })
     }
+}
+
+fn compile(crds: Vec<CustomResourceDefinition>, clock: &dyn Clock) -> Result<Registry, BuildError> {
+    let mut registry = Registry::default();
+    builtin::install(&mut registry);
+    review::install(&mut registry);
+    for crd in &crds {
+        crd::install(&mut registry, crd)?;
+    }
+    registry.definitions = Definitions::new(crds, clock.now());
+    Ok(registry)
+}
+
+/// The kinds a server serves, ready to be served by others as well: see [`Builder::kinds`].
+#[derive(Clone)]
+pub struct Kinds {
+    registry: Arc<Registry>,
 }
 
 fn open_namespaces(core: &Core) {
@@ -260,12 +293,21 @@ impl ApiServer {
     pub fn builder() -> Builder {
         Builder {
             crds: Vec::new(),
+            kinds: None,
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
             logs: None,
             window: DEFAULT_WATCH_WINDOW,
+            ledger: true,
             policy: Policy::default(),
             data_dir: None,
+        }
+    }
+
+    /// Returns the kinds it serves.
+    pub fn kinds(&self) -> Kinds {
+        Kinds {
+            registry: Arc::clone(&self.core.registry),
         }
     }
 

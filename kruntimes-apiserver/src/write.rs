@@ -166,7 +166,7 @@ impl Core {
         scope: Scope,
         options: WriteOptions<'_>,
     ) -> Upkeep {
-        if options.manager.is_empty() {
+        if options.manager.is_empty() || !self.ledger {
             return Upkeep::Off;
         }
         Upkeep::Track {

@@ -425,8 +425,11 @@ async fn open(store: Option<PathBuf>, pod_log: Option<PodLog>) -> Result<ApiServ
         for crd in kruntimes_core::crd::all() {
             builder = builder.crd(crd);
         }
-        if let Some(pod_log) = pod_log {
-            builder = builder.pod_logs(Arc::new(pod_log));
+        match pod_log {
+            Some(pod_log) => builder = builder.pod_logs(Arc::new(pod_log)),
+            // Nobody from outside can apply, so nobody needs to own fields.
+            None if store.is_none() => builder = builder.without_field_managers(),
+            None => {}
         }
         if let Some(store) = store {
             builder = builder.data_dir(store);

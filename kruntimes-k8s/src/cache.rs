@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use futures::{Stream, StreamExt as _, stream};
-use kube::core::{ApiResource, DeserializeGuard, NamespaceResourceScope};
+use kube::core::{ApiResource, NamespaceResourceScope};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, Resource, ResourceExt as _};
@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 use backoff::WatchBackoff;
+use named::Guarded;
 pub use named::Named;
 pub(crate) use named::api;
 
@@ -290,7 +291,7 @@ impl<K: Cached> Cache<K> {
             .flat_map(move |event| stream::iter(cache.absorb(named::plain(event))))
     }
 
-    fn absorb(&self, event: Event<DeserializeGuard<K>>) -> Vec<Change<K>> {
+    fn absorb(&self, event: Event<Guarded<K>>) -> Vec<Change<K>> {
         let mut contents = self.write();
         match event {
             Event::Init => {
@@ -338,7 +339,7 @@ impl<K: Cached> Cache<K> {
         }
     }
 
-    fn decoded(&self, object: DeserializeGuard<K>) -> Result<Arc<K>, Change<K>> {
+    fn decoded(&self, object: Guarded<K>) -> Result<Arc<K>, Change<K>> {
         let key = ObjectKey::of(&object);
         let mut object = object.0.map_err(|invalid| {
             let error = invalid.error;
@@ -518,8 +519,8 @@ mod tests {
         }
     }
 
-    fn guarded(object: ConfigMap) -> DeserializeGuard<ConfigMap> {
-        DeserializeGuard(Ok(object))
+    fn guarded(object: ConfigMap) -> Guarded<ConfigMap> {
+        Guarded(Ok(object))
     }
 
     fn cache() -> Cache<ConfigMap> {
@@ -599,7 +600,7 @@ mod tests {
         let cache = cache();
         cache.absorb(Event::Apply(guarded(object("a", "1", "10", "red"))));
         cache.absorb(Event::Init);
-        let broken = DeserializeGuard(Err(kube::core::error_boundary::InvalidObject {
+        let broken = Guarded(Err(named::Undecodable {
             error: "no".into(),
             metadata: object("a", "1", "11", "red").metadata,
         }));

@@ -6,8 +6,10 @@ mod crds;
 mod e2e;
 mod items;
 mod moon;
+mod planted;
 mod proto;
 mod root;
+mod simulate;
 mod tidy;
 
 use std::error::Error;
@@ -15,7 +17,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 /// The commands and what they do, in the order of the help text.
-const COMMANDS: [(&str, &str); 8] = [
+const COMMANDS: [(&str, &str); 10] = [
     ("api [--check]", "list the public items of the pure crates"),
     ("arrows", "compare the dependencies with the allowed arrows"),
     ("crds [--check]", "write the CRD files of the chart"),
@@ -31,7 +33,15 @@ const COMMANDS: [(&str, &str); 8] = [
         "moon [goals]",
         "measure the goals of performance against their floors",
     ),
+    (
+        "planted [names]",
+        "try the planted bugs, or with --check whether they apply",
+    ),
     ("proto [--check]", "write the protocol stubs"),
+    (
+        "simulate",
+        "run the simulation, or with --nightly the size of a night",
+    ),
     ("tidy", "check the house rules that no compiler knows"),
 ];
 
@@ -45,7 +55,10 @@ fn main() -> ExitCode {
         ["e2e", rest @ ..] => return e2e::command(rest),
         ["items", words @ ..] => items::run(words).map_err(Into::into),
         ["moon", goals @ ..] => moon::run(goals).map_err(Into::into),
+        ["planted", rest @ ..] => planted::run(rest).map_err(Into::into),
         ["proto", rest @ ..] if is_check(rest) => proto::run(!rest.is_empty()).map_err(Into::into),
+        ["simulate"] => simulate::run(false).map_err(Into::into),
+        ["simulate", "--nightly"] => simulate::run(true).map_err(Into::into),
         ["tidy"] => tidy::run().map_err(Into::into),
         ["help" | "-h" | "--help"] => {
             let _ = io::stdout().write_all(help().as_bytes());
@@ -89,7 +102,7 @@ mod tests {
     #[test]
     fn the_help_lists_every_command() {
         for name in [
-            "api", "arrows", "crds", "e2e", "items", "moon", "proto", "tidy",
+            "api", "arrows", "crds", "e2e", "items", "moon", "planted", "proto", "simulate", "tidy",
         ] {
             assert!(help().contains(&format!("\n  {name}")), "{name}");
         }

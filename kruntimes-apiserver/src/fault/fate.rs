@@ -77,9 +77,16 @@ impl Fate {
 fn replay(state: &mut State, plan: &FaultPlan, uri: &Uri, query: &Query) -> Option<Uri> {
     let strikes = state.strikes(plan.watch_replay);
     let by = state.number(&plan.watch_replay_by);
+    let redirected = rewound(uri, query, by).filter(|_| strikes)?;
+    state.counts.watch_replays += 1;
+    Some(redirected)
+}
+
+/// Turns a watch back by some versions, if it names one.
+pub(super) fn rewound(uri: &Uri, query: &Query, by: u64) -> Option<Uri> {
     let asked: u64 = query.text("resourceVersion")?.parse().ok()?;
     // A watch that starts with the objects that exist has nothing older to tell.
-    if !strikes || asked <= 1 || query.flag("sendInitialEvents") {
+    if asked <= 1 || query.flag("sendInitialEvents") {
         return None;
     }
     let from = asked.saturating_sub(by).max(1);
@@ -90,12 +97,15 @@ fn replay(state: &mut State, plan: &FaultPlan, uri: &Uri, query: &Query) -> Opti
             Some(("resourceVersion", _)) => format!("resourceVersion={from}"),
             _ => part.to_owned(),
         });
-    let path_and_query = format!("{}?{}", uri.path(), parts.collect::<Vec<_>>().join("&"));
+    let text = format!("{}?{}", uri.path(), parts.collect::<Vec<_>>().join("&"));
+    with_path(uri, &text)
+}
+
+/// Returns the address with another path and query.
+pub(super) fn with_path(uri: &Uri, path_and_query: &str) -> Option<Uri> {
     let mut whole = uri.clone().into_parts();
     whole.path_and_query = Some(path_and_query.parse().ok()?);
-    let redirected = Uri::from_parts(whole).ok()?;
-    state.counts.watch_replays += 1;
-    Some(redirected)
+    Uri::from_parts(whole).ok()
 }
 
 /// Makes up a refusal, if it is to be one.
@@ -108,12 +118,7 @@ fn refusal<B>(
     let writes = [Method::PUT, Method::PATCH, Method::DELETE].contains(request.method());
     if writes && state.strikes(plan.conflict) {
         state.counts.conflicts += 1;
-        let message = format!(
-            "Operation cannot be fulfilled on {}: the object has been modified; please apply your changes to the \
-             latest version and try again",
-            subject(request.uri().path())
-        );
-        return Some(status(StatusCode::CONFLICT, "Conflict", &message));
+        return Some(conflict(request.uri()));
     }
     if query.text("continue").is_some() && state.strikes(plan.page_expired) {
         state.counts.pages_expired += 1;
@@ -125,34 +130,48 @@ fn refusal<B>(
     }
     if query.flag("watch") && state.strikes(plan.watch_expired) {
         state.counts.watches_expired += 1;
-        let error = status_value(StatusCode::GONE, "Expired", "too old resource version");
-        let line = Bytes::from(format!("{}\n", json!({ "type": "ERROR", "object": error })));
-        return Some(answer::stream(
-            "application/json",
-            stream::once(async { Ok(line) }),
-        ));
+        return Some(watch_expired());
     }
     if state.strikes(plan.too_many_requests) {
         state.counts.too_many_requests += 1;
-        let message =
-            "the server has received too many requests and has asked us to try again later";
-        let mut answer = status(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
-        let seconds = http::HeaderValue::from_static("1");
-        answer
-            .headers_mut()
-            .insert(http::header::RETRY_AFTER, seconds);
-        return Some(answer);
+        return Some(too_many_requests());
     }
     if state.strikes(plan.internal_error) {
         state.counts.internal_errors += 1;
-        let message = "Internal error occurred: injected by the fault plan";
-        return Some(status(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "InternalError",
-            message,
-        ));
+        return Some(server_error());
     }
     None
+}
+
+pub(super) fn conflict(uri: &Uri) -> Response<AnswerBody> {
+    let message = format!(
+        "Operation cannot be fulfilled on {}: the object has been modified; please apply your changes to the latest \
+         version and try again",
+        subject(uri.path())
+    );
+    status(StatusCode::CONFLICT, "Conflict", &message)
+}
+
+/// Ends a watch as Kubernetes does: with an error inside of a stream that began well.
+pub(super) fn watch_expired() -> Response<AnswerBody> {
+    let error = status_value(StatusCode::GONE, "Expired", "too old resource version");
+    let line = Bytes::from(format!("{}\n", json!({ "type": "ERROR", "object": error })));
+    answer::stream("application/json", stream::once(async { Ok(line) }))
+}
+
+pub(super) fn too_many_requests() -> Response<AnswerBody> {
+    let message = "the server has received too many requests and has asked us to try again later";
+    let mut answer = status(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
+    let seconds = http::HeaderValue::from_static("1");
+    answer
+        .headers_mut()
+        .insert(http::header::RETRY_AFTER, seconds);
+    answer
+}
+
+pub(super) fn server_error() -> Response<AnswerBody> {
+    let message = "Internal error occurred: injected by the fault plan";
+    status(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
 }
 
 fn subject(path: &str) -> String {

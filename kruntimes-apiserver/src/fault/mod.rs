@@ -30,6 +30,7 @@
 
 mod fate;
 mod plan;
+mod strike;
 mod watch;
 
 use std::{
@@ -47,6 +48,7 @@ use tower::{Layer, Service};
 
 use self::fate::Fate;
 pub use self::plan::{FaultCounts, FaultPlan};
+pub use self::strike::{Blow, Site, Strike, StrikeHandle, StrikeLayer, StrikeService};
 use crate::{
     answer::{AnswerBody, BoxError},
     ids::Splitmix,

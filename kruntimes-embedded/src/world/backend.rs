@@ -52,6 +52,18 @@ impl Ledger {
             .collect()
     }
 
+    /// Makes the Runtime Server of a Pod, whose executions are noted here.
+    pub fn server(self: &Arc<Self>, pod: &str) -> ScriptedServer {
+        let (ledger, uid) = (Arc::clone(self), pod.to_owned());
+        let server = ScriptedServer::new(move |request| {
+            let attempt = ledger.begin(&uid, &request.id);
+            act(request, attempt)
+        });
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        servers.push((pod.to_owned(), server.clone()));
+        server
+    }
+
     /// Notes that work begins and returns the number of the attempt, from zero.
     fn begin(&self, pod: &str, uid: &str) -> usize {
         let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,18 +108,7 @@ impl PodBackend for SimulatedBackend {
             path: workspace.clone(),
             source,
         })?;
-        let ledger = Arc::clone(&self.ledger);
-        let pod = name.clone();
-        let server = ScriptedServer::new(move |request| {
-            let attempt = ledger.begin(&pod, &request.id);
-            act(request, attempt)
-        });
-        let mut servers = self
-            .ledger
-            .servers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        servers.push((name, server.clone()));
+        let server = self.ledger.server(&name);
         Ok(Arc::new(SimulatedSandbox { server, workspace }))
     }
 }

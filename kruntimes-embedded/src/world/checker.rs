@@ -15,7 +15,7 @@ use kube::runtime::watcher;
 use kube::{Client, ResourceExt as _};
 use serde_json::Value;
 
-use super::{Ledger, Plan};
+use super::Ledger;
 
 /// A broken invariant of reliability: its number and what was seen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -71,6 +71,16 @@ pub enum Violation {
         /// Attempts allowed.
         allowed: usize,
     },
+    /// Invariant 5, against a world without trouble.
+    #[error("invariant 5, accounted: run {run} {seen}, and would end {expected} without trouble")]
+    OtherEnd {
+        /// The Run.
+        run: String,
+        /// How it ended.
+        seen: String,
+        /// How it should.
+        expected: String,
+    },
     /// Invariant 7.
     #[error("invariant 7, no lost wake-up: still open at the end: {open:?}")]
     NeverSettled {
@@ -83,6 +93,9 @@ pub enum Violation {
     /// Invariant 10.
     #[error("invariant 10, cancellation: {0}")]
     Cancellation(String),
+    /// Invariant 15.
+    #[error("invariant 15, no leak: {0}")]
+    Leaked(String),
     /// Invariant 13.
     #[error("invariant 13, convergence: written at rest: {written:?}")]
     Restless {
@@ -97,26 +110,26 @@ enum Seen {
 }
 
 /// Looks at every change of Runs and WorkflowRuns, through a client without faults.
-pub(super) struct Checker {
+pub struct Checker {
     changes: BoxStream<'static, Seen>,
     runs: Cache<Run>,
     flows: Cache<WorkflowRun>,
     ledger: Arc<Ledger>,
     slots: u64,
+    /// Executions beyond the attempts that count for nothing.
+    forgiven: usize,
     count: u64,
 }
 
 impl Checker {
-    pub(super) fn new(client: &Client, ledger: Arc<Ledger>, plan: &Plan) -> Self {
+    /// Begins to look; Pods take `slots` Runs each, and `ledger` knows what was executed.
+    pub fn new(client: &Client, ledger: Arc<Ledger>, slots: u64) -> Self {
         let runs = Cache::new(&[("pod", |run: &Run| {
             let active = run
                 .status
                 .as_ref()
                 .filter(|status| status.phase.is_active());
-            active
-                .and_then(|status| status.assigned_pod.clone())
-                .into_iter()
-                .collect()
+            active.and_then(place).into_iter().collect()
         })]);
         let flows = Cache::default();
         let config = watcher::Config::default;
@@ -132,18 +145,29 @@ impl Checker {
             runs,
             flows,
             ledger,
-            slots: plan.slots,
+            slots,
+            forgiven: 0,
             count: 0,
         }
     }
 
     /// Returns how many changes were looked at.
-    pub(super) fn changes(&self) -> u64 {
+    pub fn changes(&self) -> u64 {
         self.count
     }
 
-    /// Looks at what happens during a stretch of virtual time.
-    pub(super) async fn watch_for(&mut self, time: Duration) -> Result<(), Violation> {
+    /// Lets a Run be begun this much more often than it has attempts: a start that was lost with its server before
+    /// anybody heard of it is sent again.
+    pub fn forgive(&mut self, executions: usize) {
+        self.forgiven = executions;
+    }
+
+    /// Looks at what happens during a stretch of time.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first broken invariant.
+    pub async fn watch_for(&mut self, time: Duration) -> Result<(), Violation> {
         let end = tokio::time::sleep(time);
         tokio::pin!(end);
         loop {
@@ -162,8 +186,10 @@ impl Checker {
     }
 
     fn check_run(&self, change: Change<Run>) -> Result<(), Violation> {
-        let Change::Applied { old, new } = change else {
-            return Ok(());
+        let (old, new) = match change {
+            Change::Applied { old, new } => (old, new),
+            Change::Deleted(run) => return self.check_account(&run),
+            Change::Undecodable { .. } | Change::Synced => return Ok(()),
         };
         let twice = self.ledger.twice();
         if !twice.is_empty() {
@@ -177,8 +203,8 @@ impl Checker {
         } else {
             self.check_birth(&new)?;
         }
-        if let Some(pod) = &status.assigned_pod {
-            self.check_capacity(pod)?;
+        if let Some(pod) = place(&status) {
+            self.check_capacity(&pod)?;
         }
         Ok(())
     }
@@ -288,6 +314,33 @@ impl Checker {
         Ok(())
     }
 
+    /// Trouble that loses no execution changes no end: each Run ends as its script says, however it got there.
+    pub(super) fn check_ends(&self) -> Result<(), Violation> {
+        for run in self.runs.list() {
+            let Some(script) = expectation(&run) else {
+                continue;
+            };
+            let executed = self.ledger.executed(&run.uid().unwrap_or_default());
+            let attempt = run.status.as_ref().and_then(|status| status.attempt);
+            let attempt = retry::current_attempt(attempt);
+            let end = |phase: RunPhase, attempt: i32, executed: usize| {
+                format!("{phase} in attempt {attempt} after {executed} executions")
+            };
+            let seen = end(phase_of(&run), attempt, executed);
+            let tries = usize::try_from(script.1).unwrap_or(0);
+            let expected = end(script.0, script.1, tries);
+            if seen != expected {
+                let message = run.status.as_ref().and_then(|s| s.message.clone());
+                return Err(Violation::OtherEnd {
+                    run: run.name_any(),
+                    seen: format!("ended {seen} ({})", message.unwrap_or_default()),
+                    expected,
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// Executions never exceed the attempts, and success is never silent (invariant 5).
     fn check_account(&self, run: &Run) -> Result<(), Violation> {
         let phase = phase_of(run);
@@ -295,7 +348,10 @@ impl Checker {
         let allowed = retry::max_attempts(run.spec.retry_policy.as_ref());
         let allowed = usize::try_from(allowed).unwrap_or(0);
         let fits = resources::request(&run.spec).is_ok();
-        if executed > allowed || (phase == RunPhase::Succeeded && executed == 0) || !fits {
+        if executed > allowed + self.forgiven
+            || (phase == RunPhase::Succeeded && executed == 0)
+            || !fits
+        {
             return Err(Violation::Unaccounted {
                 run: run.name_any(),
                 phase,
@@ -305,6 +361,31 @@ impl Checker {
         }
         Ok(())
     }
+}
+
+/// Reads from the script of a Run how it ends, and in which attempt; nothing for one that is cut short.
+fn expectation(run: &Run) -> Option<(RunPhase, i32)> {
+    let cut = run.spec.cancel_requested || run.spec.timeout.is_some();
+    if cut || run.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let script = run.spec.source.as_ref()?.inline.as_ref()?;
+    let script: Value = serde_json::from_str(script).ok()?;
+    let exits = script["exits"].as_array()?;
+    let allowed = retry::max_attempts(run.spec.retry_policy.as_ref());
+    let good = exits.iter().position(|exit| exit == 0);
+    let good = good.and_then(|index| i32::try_from(index + 1).ok());
+    Some(match good.filter(|attempt| *attempt <= allowed) {
+        Some(attempt) => (RunPhase::Succeeded, attempt),
+        None => (RunPhase::Failed, allowed),
+    })
+}
+
+/// Names the Pod of a Run, which another of its name is not.
+fn place(status: &RunStatus) -> Option<String> {
+    let uid = status.assigned_pod_uid.as_deref().unwrap_or_default();
+    let pod = status.assigned_pod.as_ref()?;
+    Some(format!("{pod} {uid}"))
 }
 
 fn phase_of(run: &Run) -> RunPhase {

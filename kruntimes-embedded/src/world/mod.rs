@@ -6,33 +6,37 @@
 //! scheduler, the controllers and the daemons, and templates that change and
 //! replace all Pods. A checker looks at every change; at a random time the
 //! faults stop, and then everything must come to its end.
+//!
+//! [`live_through`] is the other half: thousands of small worlds with one
+//! trouble each, at a place that the schedule names.
 
 mod backend;
 mod checker;
 mod dice;
 mod plan;
+mod schedule;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kruntimes_apiserver::fault::{FaultHandle, FaultLayer, FaultPlan};
-use kruntimes_apiserver::{ApiServer, SeededIds};
+use kruntimes_apiserver::{ApiServer, Kinds, SeededIds};
 use kruntimes_k8s::clock::Clock;
 use kube::Client;
 use serde_json::Value;
 
 pub use backend::{Ledger, SimulatedBackend};
-pub use checker::Violation;
+pub use checker::{Checker, Violation};
 pub use dice::Dice;
 pub use plan::{Intent, Plan};
+pub use schedule::{Broken, PER_WORLD, Shown, every_kind, live_through};
 
 use crate::engine::{self, Clients};
 use crate::logs::LogHub;
 use crate::node::{NodeConfig, NodeHandle};
 use crate::submit;
 use crate::supervisor::Supervisor;
-use checker::Checker;
 
 /// Components that a simulation crashes, besides daemons.
 const CRASHABLE: &[&str] = &["scheduler", "workflow", "runtime", "pool"];
@@ -125,16 +129,7 @@ impl World {
     fn new(seed: u64) -> Self {
         let mut dice = Dice::new(seed);
         let plan = Plan::draw(&mut dice);
-        let clock = Clock::virtual_from(
-            Timestamp::from_second(1_800_000_000).expect("a year this century is in range"),
-        );
-        let mut builder = ApiServer::builder()
-            .clock(Arc::new(WorldClock(clock.clone())))
-            .ids(Arc::new(SeededIds::new(seed)));
-        for crd in kruntimes_core::crd::all() {
-            builder = builder.crd(crd);
-        }
-        let server = builder.build().expect("the CRDs are valid");
+        let (server, clock) = serve(seed);
         let mut faults = Vec::new();
         let mut faulty = |label: &str, salt: u64| {
             let layer = FaultLayer::new(seed ^ salt, bad_day()).labelled(label);
@@ -177,7 +172,7 @@ impl World {
     }
 
     async fn live(mut self) -> Result<Report, Violation> {
-        let mut checker = Checker::new(&self.client, Arc::clone(&self.ledger), &self.plan);
+        let mut checker = Checker::new(&self.client, Arc::clone(&self.ledger), self.plan.slots);
         self.submit().await;
         self.bad_times(&mut checker).await?;
         for fault in &self.faults {
@@ -266,7 +261,7 @@ impl World {
         let end = tokio::time::Instant::now() + SETTLE;
         loop {
             checker.watch_for(Duration::from_secs(1)).await?;
-            let open = self.unfinished();
+            let open = unfinished(&self.server);
             if open.is_empty() {
                 return Ok(self.plan.targets().len());
             }
@@ -274,24 +269,6 @@ impl World {
                 return Err(Violation::NeverSettled { open });
             }
         }
-    }
-
-    fn unfinished(&self) -> Vec<String> {
-        let snapshot = self.server.snapshot();
-        let terminal = ["Succeeded", "Failed", "Timeout", "Cancelled"];
-        let open = |resource| {
-            let objects = snapshot.objects(resource).iter();
-            objects
-                .filter(|object| {
-                    let phase = object["status"]["phase"].as_str();
-                    !phase.is_some_and(|phase| terminal.contains(&phase))
-                })
-                .map(|object| describe(object))
-                .collect::<Vec<_>>()
-        };
-        let mut all = open("workflowruns.kruntimes.io");
-        all.extend(open("runs.kruntimes.io"));
-        all
     }
 
     /// At rest nothing is written any more (invariant 13); heartbeats are no news.
@@ -327,6 +304,51 @@ impl World {
         }
         versions
     }
+}
+
+/// Starts an API service with a clock that follows the timers.
+fn serve(seed: u64) -> (ApiServer, Clock) {
+    let epoch = Timestamp::from_second(1_800_000_000).expect("a year this century is in range");
+    let clock = Clock::virtual_from(epoch);
+    let server = ApiServer::builder()
+        .kinds(kinds())
+        .clock(Arc::new(WorldClock(clock.clone())))
+        .ids(Arc::new(SeededIds::new(seed)))
+        .without_field_managers()
+        .build();
+    (server.expect("nothing is compiled and nothing read"), clock)
+}
+
+/// The kinds of every world, compiled once.
+fn kinds() -> Kinds {
+    static KINDS: OnceLock<Kinds> = OnceLock::new();
+    let compile = || {
+        let builder = ApiServer::builder();
+        let builder = kruntimes_core::crd::all()
+            .into_iter()
+            .fold(builder, kruntimes_apiserver::Builder::crd);
+        builder.build().expect("the CRDs are valid").kinds()
+    };
+    KINDS.get_or_init(compile).clone()
+}
+
+/// Lists what has not come to its end.
+fn unfinished(server: &ApiServer) -> Vec<String> {
+    let snapshot = server.snapshot();
+    let terminal = ["Succeeded", "Failed", "Timeout", "Cancelled"];
+    let open = |resource| {
+        let objects = snapshot.objects(resource).iter();
+        objects
+            .filter(|object| {
+                let phase = object["status"]["phase"].as_str();
+                !phase.is_some_and(|phase| terminal.contains(&phase))
+            })
+            .map(|object| describe(object))
+            .collect::<Vec<_>>()
+    };
+    let mut all = open("workflowruns.kruntimes.io");
+    all.extend(open("runs.kruntimes.io"));
+    all
 }
 
 /// Names an object with its phase and message, for the reader of a failed seed.

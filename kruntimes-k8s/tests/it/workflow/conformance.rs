@@ -21,7 +21,7 @@ impl Cluster {
     }
 
     /// Creates an object, or replaces the spec of the one that is there.
-    fn define<K>(&self, api: &Api<K>, kind: &str, name: &str, spec: Value)
+    fn define<K>(&self, api: &Api<K>, kind: &str, name: &str, spec: &Value)
     where
         K: kube::Resource
             + Clone
@@ -51,12 +51,12 @@ impl Subject for Cluster {
 
     fn define_workflow(&mut self, name: &str, spec: WorkflowSpec) {
         let api: Api<Workflow> = Api::namespaced(self.world.client.clone(), "default");
-        self.define(&api, "Workflow", name, json!(spec));
+        self.define(&api, "Workflow", name, &json!(spec));
     }
 
     fn define_action(&mut self, name: &str, spec: ActionSpec) {
         let api: Api<Action> = Api::namespaced(self.world.client.clone(), "default");
-        self.define(&api, "Action", name, json!(spec));
+        self.define(&api, "Action", name, &json!(spec));
     }
 
     fn submit(&mut self, name: &str, spec: WorkflowRunSpec) -> Result<(), String> {
