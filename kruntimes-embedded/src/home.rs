@@ -18,8 +18,9 @@ const LOCK: &str = "lock";
 const RECORD: &str = "engine.json";
 const LIVES: &str = "lives";
 
-/// Looks for the lock while nobody says that he holds it: somebody may only be asking who does.
-const LOOKS: u32 = 20;
+/// Looks for the lock while nobody says that he holds it: somebody may only be asking who does, and a program that a
+/// killed engine was about to start holds it until it has begun.
+const LOOKS: u32 = 100;
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Why a directory cannot be the home of an engine.
@@ -99,7 +100,7 @@ pub enum Presence {
     Somebody(Option<Box<Record>>),
 }
 
-/// Tells whether an engine lives in a directory.
+/// Tells whether an engine lives in a directory; takes up to a second when somebody holds it and does not say who it is.
 ///
 /// # Errors
 ///
@@ -111,11 +112,19 @@ pub fn look(path: &Path) -> Result<Presence, HomeError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Presence::Nobody),
         Err(error) => return Err(unusable(&lock)(error)),
     };
-    match file.try_lock_shared() {
-        Ok(()) => Ok(Presence::Nobody),
-        Err(TryLockError::WouldBlock) => Ok(Presence::Somebody(owner(path).map(Box::new))),
-        Err(TryLockError::Error(error)) => Err(unusable(&lock)(error)),
+    for _ in 0..LOOKS {
+        match file.try_lock_shared() {
+            Ok(()) => return Ok(Presence::Nobody),
+            Err(TryLockError::WouldBlock) => {
+                if let Some(owner) = owner(path) {
+                    return Ok(Presence::Somebody(Some(Box::new(owner))));
+                }
+            }
+            Err(TryLockError::Error(error)) => return Err(unusable(&lock)(error)),
+        }
+        std::thread::sleep(LOOK_AGAIN);
     }
+    Ok(Presence::Somebody(None))
 }
 
 /// Makes sure that the directory exists, for the caller alone, and holds nothing but an engine's files.
@@ -345,6 +354,21 @@ mod tests {
         again.close();
         assert!(!path.join(RECORD).exists());
         assert_eq!(path.join(LIVES).read_dir().unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_a_killed_engine_was_about_to_start_is_no_engine() {
+        let dir = tempfile::tempdir().unwrap();
+        Home::open(dir.path(), NOW).await.unwrap().close();
+        let lock = lock_file(&dir.path().join(LOCK)).unwrap();
+        lock.try_lock().unwrap();
+        // Holds the lock as a program does that is between fork and exec, and is over in a moment.
+        let mut child = {
+            let mut command = std::process::Command::new("true");
+            command.stdin(lock).spawn().unwrap()
+        };
+        assert_eq!(look(dir.path()).unwrap(), Presence::Nobody);
+        child.wait().unwrap();
     }
 
     #[tokio::test]
