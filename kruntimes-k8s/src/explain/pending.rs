@@ -14,7 +14,7 @@ use super::picture::Picture;
 use super::queue::Queue;
 use super::words::{age, attempt, counted, seconds, since};
 use super::{Confidence, Explanation, Loss, Options, change, pods, registry, selector};
-use crate::scheduler::{REEXAMINE_AFTER, seen};
+use crate::scheduler::{Names, REEXAMINE_AFTER, seen};
 
 /// A Run that is not looked at by anybody.
 pub(super) const SCHEDULER_SILENT: &str = "SchedulerSilent";
@@ -23,7 +23,7 @@ pub(super) const PLACEABLE: &str = "Placeable";
 
 /// Explains a Run that waits.
 pub(super) fn explain(picture: &Picture, options: &Options) -> Result<Explanation, ProfileError> {
-    let mut told = match seen::gate_of(&picture.run, picture.now) {
+    let mut told = match seen::gate_of(&Names::default(), &picture.run, picture.now) {
         Gate::Ignore if picture.run.metadata.deletion_timestamp.is_some() => {
             let finalizers = picture.run.finalizers().join(", ");
             plain(

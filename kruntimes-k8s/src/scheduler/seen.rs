@@ -120,11 +120,12 @@ fn filled(text: Option<&str>) -> Option<&str> {
 }
 
 /// Passes a Run through the gates of the scheduler.
-pub fn gate_of(object: &ApiRun, now: jiff::Timestamp) -> Gate {
+pub fn gate_of(names: &Names, object: &ApiRun, now: jiff::Timestamp) -> Gate {
+    let status = object.status.as_ref().map(|status| names.gated(status));
     let waiting = Waiting {
         deleting: object.metadata.deletion_timestamp.is_some(),
         spec: &object.spec,
-        status: object.status.as_ref(),
+        status: status.as_deref(),
     };
     gate(&waiting, now)
 }
@@ -196,7 +197,8 @@ fn heartbeat(names: &Names, object: &ApiPod) -> Heartbeat {
 mod tests {
     use k8s_openapi::api::core::v1::PodStatus;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-    use kruntimes_core::api::RunAffinity;
+    use kruntimes_core::api::{Condition, RunAffinity};
+    use kruntimes_core::condition::ConditionStatus;
     use kruntimes_core::keys::POD_RUNTIMED_READY;
 
     use super::*;
@@ -326,13 +328,45 @@ mod tests {
             let whole = object(phase);
             let mut kept = whole.clone();
             trim(&mut kept);
-            assert_eq!(gate_of(&kept, at(10)), gate_of(&whole, at(10)), "{phase}");
+            let gate = |object| gate_of(&Names::default(), object, at(10));
+            assert_eq!(gate(&kept), gate(&whole), "{phase}");
             let (seen, want) = (observation(&kept), observation(&whole));
             assert_eq!((seen.run, seen.state), (want.run, want.state), "{phase}");
             assert_eq!(kept.status == whole.status, status, "{phase}");
             let size = serde_json::to_string(&kept).unwrap().len();
             assert!(size < 700, "{phase}: {size}");
         }
+    }
+
+    #[test]
+    fn s_114_s_157_the_delay_counts_from_the_condition_that_the_names_give() {
+        let condition = |kind: &str, second| Condition {
+            condition_type: kind.into(),
+            status: ConditionStatus::False,
+            reason: "PodGone".into(),
+            message: String::new(),
+            last_transition_time: kruntimes_core::time::Time(at(second)),
+            observed_generation: None,
+        };
+        let mut run = with_status(Some(RunStatus {
+            attempt: Some(2),
+            conditions: vec![condition("Running", 5_000), condition("Working", 100)],
+            ..RunStatus::default()
+        }));
+        run.spec.runtime = "python".into();
+        run.spec.retry_policy = serde_json::from_str(r#"{"backoff": "9s"}"#).unwrap();
+        let names = |running: &str| Names {
+            running_condition: running.into(),
+            ..Names::default()
+        };
+        let left = |running, second| match gate_of(&names(running), &run, at(second)) {
+            Gate::Backoff(left) => left.to_string(),
+            other => format!("{other:?}").chars().take(5).collect(),
+        };
+        assert_eq!(left("Working", 101), "8s");
+        assert_eq!(left("Working", 109), "Cycle");
+        assert_eq!(left("Running", 5_001), "8s");
+        assert_eq!(left("Elsewise", 101), "Cycle");
     }
 
     #[test]

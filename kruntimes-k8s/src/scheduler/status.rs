@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use kruntimes_core::api::{RunPhase, RunStatus};
 use kruntimes_core::condition::{self, ConditionStatus, Fact};
+use kruntimes_core::keys::CONDITION_READY;
 use kruntimes_core::life::{self, Failure};
 use kruntimes_core::time::Time;
 use kruntimes_sched::Pod;
@@ -76,9 +77,22 @@ pub fn backing_off(names: &Names, status: &RunStatus, now: Timestamp) -> Option<
 }
 
 /// Ends a Run that was never placed (S-106). The attempt stays as it is: none was made.
-pub fn ended(status: &RunStatus, failure: Failure, now: Timestamp) -> RunStatus {
+pub fn ended(names: &Names, status: &RunStatus, failure: Failure, now: Timestamp) -> RunStatus {
+    let (reason, message) = (failure.reason, failure.message.clone());
+    let has_ready = condition::get(&status.conditions, CONDITION_READY).is_some();
+    let kinds = [
+        Some(names.running_condition.as_str()),
+        Some(CONDITION_READY).filter(|_| has_ready),
+        Some(names.completed_condition.as_str()),
+    ];
+    let mut conditions = status.conditions.clone();
+    for kind in kinds.into_iter().flatten() {
+        let fact = Fact::new(kind, ConditionStatus::False, reason, &message);
+        condition::set(&mut conditions, &fact, Time(now));
+    }
     RunStatus {
         attempt: status.attempt,
+        conditions,
         ..life::ended(status, failure, now).status
     }
 }
@@ -144,7 +158,7 @@ mod tests {
 
     #[test]
     fn s_106_s_108_a_terminal_write_is_complete() {
-        let ended = ended(&RunStatus::default(), Failure::cancelled(), at(5));
+        let ended = ended(&ours(), &RunStatus::default(), Failure::cancelled(), at(5));
         assert_eq!(ended.phase, RunPhase::Cancelled);
         assert_eq!(ended.message.as_deref(), Some("cancelled by user"));
         assert_eq!(ended.completion_time, Some(Time(at(5))));
@@ -155,5 +169,33 @@ mod tests {
             assert_eq!(found.reason, "Cancelled", "{kind}");
             assert_eq!(found.message, "cancelled by user", "{kind}");
         }
+    }
+
+    #[test]
+    fn s_106_s_157_the_end_is_told_under_the_names_that_are_given() {
+        let theirs = Names {
+            running_condition: "Working".into(),
+            completed_condition: "Running".into(),
+            ..Names::default()
+        };
+        let mut status = RunStatus::default();
+        for kind in [CONDITION_READY, "Working", "Of others"] {
+            let fact = Fact::new(kind, ConditionStatus::True, "R", "");
+            condition::set(&mut status.conditions, &fact, Time(at(1)));
+        }
+        let written = ended(&theirs, &status, Failure::cancelled(), at(5));
+        let told: Vec<_> = (written.conditions.iter())
+            .map(|found| (found.condition_type.as_str(), found.reason.as_str()))
+            .collect();
+        let want = [
+            (CONDITION_READY, "Cancelled"),
+            ("Working", "Cancelled"),
+            ("Of others", "R"),
+            ("Running", "Cancelled"),
+        ];
+        assert_eq!(told, want);
+        let written = ended(&ours(), &status, Failure::cancelled(), at(5));
+        let everywhere = life::ended(&status, Failure::cancelled(), at(5)).status;
+        assert_eq!(written.conditions, everywhere.conditions);
     }
 }

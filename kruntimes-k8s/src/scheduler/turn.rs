@@ -109,7 +109,7 @@ impl Shell {
             return Ok(Outcome::Done);
         };
         let now = self.clock.now();
-        let gate = seen::gate_of(&object, now);
+        let gate = seen::gate_of(&self.config.names, &object, now);
         if let Gate::Cycle(request) = gate {
             match self.standing(key, &object, now) {
                 Standing::Free => {}
@@ -221,6 +221,7 @@ impl Shell {
         now: Timestamp,
     ) -> Plan {
         let mut run = seen::run(object, request);
+        self.config.names.adopt(&mut run);
         let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
         let pool = ObjectKey::new(namespace, &object.spec.runtime);
         // Whatever changes after this is shown to the line, which the Run enters before it is let go.
@@ -395,7 +396,7 @@ impl Shell {
             let uid = uid.as_str().into();
             self.state().index.book_mut().release(&namespace, &uid);
         }
-        let next = status::ended(&current(object), failure, now);
+        let next = status::ended(&self.config.names, &current(object), failure, now);
         Ok(match self.write(object, &next).await? {
             Written::Done(_) | Written::Unchanged | Written::Gone => Outcome::Done,
             Written::Conflict => Outcome::Retry,

@@ -33,6 +33,9 @@ fn foreign() -> Names {
         capacity_prefix: "acme.example/room.".into(),
         heartbeat_condition: "acme.example/Alive".into(),
         scheduled_condition: "Placed".into(),
+        running_condition: "Working".into(),
+        completed_condition: "Done".into(),
+        topology_key: "acme.example/host".into(),
         runs: kind("Task", "tasks"),
         runtimes: kind("Queue", "queues"),
         workspaces: kind("Desk", "desks"),
@@ -58,7 +61,11 @@ fn server() -> ApiServer {
         called.plural.clone_from(&names.plural);
         called.singular = Some(names.kind.to_lowercase());
         called.short_names = None;
-        builder = builder.crd(crd);
+        // Affinity terms may state both keys, so that it is the scheduler that judges.
+        let text = serde_json::to_string(&crd).unwrap();
+        let both = r#"["kruntimes.io/runtime-pod","acme.example/host"]"#;
+        let text = text.replace(r#"["kruntimes.io/runtime-pod"]"#, both);
+        builder = builder.crd(serde_json::from_str(&text).unwrap());
     }
     builder.build().unwrap()
 }
@@ -149,6 +156,51 @@ async fn s_157_the_whole_scheduler_works_under_other_names() {
     assert_eq!(told("second").await, (placed, yes, "p".into()));
 }
 
+#[tokio::test(start_paused = true)]
+async fn s_39_s_106_s_157_topology_and_ends_go_by_other_names() {
+    let server = server();
+    let client = server.client();
+    let clock = Clock::virtual_from("2026-01-01T00:00:00Z".parse().unwrap());
+    let template = json!({"spec": {"containers": [{"name": "runtime", "image": "i"}]}});
+    let queue = json!({"template": template});
+    create(&client, &foreign().runtimes, "python", queue).await;
+    let config = Config {
+        names: foreign(),
+        heartbeat_staleness: kruntimes_core::duration::Duration::from_secs(3600),
+        ..Config::default()
+    };
+    let scheduler = Scheduler::new(client.clone(), config, clock.clone()).unwrap();
+    let mut working = JoinSet::new();
+    working.spawn(scheduler.run());
+    pod(&client, "p", "3", &clock).await;
+    let apart = |key: &str| {
+        let term = json!({"labelSelector": {"matchLabels": {"a": "b"}}, "topologyKey": key});
+        let lists = json!({"requiredDuringSchedulingIgnoredDuringExecution": [term]});
+        json!({
+            "runtime": "python", "mode": {"task": {}}, "affinity": {"runAntiAffinity": lists},
+        })
+    };
+    let runs = foreign().runs;
+    create(&client, &runs, "theirs", apart("acme.example/host")).await;
+    create(&client, &runs, "ours", apart("kruntimes.io/runtime-pod")).await;
+    tokio::time::timeout(Duration::from_secs(1), std::future::pending::<()>())
+        .await
+        .unwrap_err();
+    let status = async |name: &str| {
+        let task = tasks(&client).get(name).await.unwrap();
+        task.data["status"].clone()
+    };
+    assert_eq!(status("theirs").await["assignedPod"], "p");
+    let ended = status("ours").await;
+    assert_eq!(ended["phase"], "Failed");
+    let message = "pod selection failed: pre-filter run affinity: unsupported run affinity \
+                   topology key \"kruntimes.io/runtime-pod, here acme.example/host\"";
+    assert_eq!(ended["message"], message);
+    let conditions = ended["conditions"].as_array().unwrap();
+    let told: Vec<_> = conditions.iter().map(|found| &found["type"]).collect();
+    assert_eq!(told, ["Working", "Done"]);
+}
+
 /// Puts the keys of what was seen into a queue.
 fn queued(names: &Names, runs: &[Run], pod: &Pod) -> WorkQueue<ObjectKey> {
     let queue = WorkQueue::new();
@@ -182,7 +234,7 @@ impl Own {
     async fn turn(&mut self, key: &ObjectKey, now: jiff::Timestamp) -> &'static str {
         let (names, writer) = (&self.names, &self.writer);
         let run = writer.read(key).await.unwrap().unwrap();
-        let Gate::Cycle(request) = seen::gate_of(&run, now) else {
+        let Gate::Cycle(request) = seen::gate_of(names, &run, now) else {
             panic!("it may be placed");
         };
         let objects = Objects {
@@ -192,7 +244,9 @@ impl Own {
             workspace: None,
         };
         let snapshot = snapshot(names, &run, &objects, &mut self.book, now);
-        let decided = std::sync::Arc::new(seen::run(&run, request));
+        let mut decided = seen::run(&run, request);
+        names.adopt(&mut decided);
+        let decided = std::sync::Arc::new(decided);
         let written = match calculate(&snapshot, &decided, &self.profile).action {
             Action::Bind { pod, .. } => {
                 assert_eq!(pod.as_str(), "p");
