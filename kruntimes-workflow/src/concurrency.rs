@@ -254,6 +254,30 @@ mod tests {
         }
     }
 
+    #[test]
+    fn case_145_exactly_the_newest_of_a_group_survives() {
+        let mut five: Vec<Contender> = (1..=5)
+            .map(|n| at(n, &format!("pr-1-{n}"), CancelRunning))
+            .collect();
+        // The first had begun; the group of another pull request is never among the rivals.
+        five[0].holds = true;
+        let decide = |five: &[Contender], at: usize| {
+            let mut rivals = five.to_vec();
+            let own = rivals.remove(at);
+            admit(&own, &rivals)
+        };
+        for at in 0..4 {
+            let replaced = Admission::ReplacedBy("pr-1-5".into());
+            assert_eq!(decide(&five, at), replaced, "number {}", at + 1);
+        }
+        assert_eq!(decide(&five, 4), Admission::Behind("pr-1-1".into()));
+        // Those that never began release nothing: only the end of the holder does.
+        five.drain(1..4);
+        assert_eq!(decide(&five, 1), Admission::Behind("pr-1-1".into()));
+        five.remove(0);
+        assert_eq!(decide(&five, 0), Admission::Run);
+    }
+
     /// Case 143: whoever leaves, in any way, frees the group; nothing is counted.
     #[test]
     fn w_203_a_group_is_free_as_soon_as_its_holder_is_gone() {

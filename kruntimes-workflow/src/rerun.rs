@@ -344,9 +344,9 @@ mod tests {
         }
     }
 
-    /// Case 049: neither the request to cancel nor anything else of the old object comes along.
+    /// Neither the request to cancel nor anything else of the old object comes along.
     #[test]
-    fn w_207_the_new_object_knows_where_it_came_from_and_has_no_requests() {
+    fn w_207_case_049_the_new_object_knows_where_it_came_from_and_has_no_requests() {
         let (spec, status) = old();
         let made = made(&spec, &status, &Which::Failed).unwrap();
         assert!(!made.spec.cancel_requested && !made.spec.suspend);

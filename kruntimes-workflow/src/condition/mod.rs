@@ -17,7 +17,8 @@
 //! | one job was skipped otherwise | false | false | false | true |
 //!
 //! A failure that `continueOnError` allows is a success here; a skipped step is
-//! no source. A condition that names no status function means
+//! no source. A condition that names no status function and reads no end of a
+//! source (`needs.<job>.result`, `steps.<step>.outcome` or `.conclusion`) means
 //! `success() && (…)`. A request to cancel the whole execution starts nothing
 //! any more, whatever a condition says (W-87).
 
@@ -253,9 +254,15 @@ impl Condition {
         Ok(Self { root })
     }
 
-    /// Tells whether a status function occurs; without one, `success()` is asked as well.
+    /// Tells whether a status function occurs.
     pub fn asks_status(&self) -> bool {
         self.root.any(&|node| matches!(node, Node::Status(_)))
+    }
+
+    /// Tells whether it asks how sources ended, by a status function or by reading it; if not,
+    /// `success()` is asked as well.
+    pub(crate) fn asks_ends(&self) -> bool {
+        self.asks_status() || self.references().into_iter().any(is_end)
     }
 
     /// Decides; parts that no longer matter are not read.
@@ -264,7 +271,7 @@ impl Condition {
     ///
     /// The first reference or function that cannot be read.
     pub fn holds(&self, facts: &dyn Facts) -> Result<bool, ConditionError> {
-        if !self.asks_status() && !facts.outcomes().success {
+        if !self.asks_ends() && !facts.outcomes().success {
             return Ok(false);
         }
         self.root.holds(facts)
@@ -313,6 +320,13 @@ impl Condition {
         });
         unknown.map_or(Ok(self), Err)
     }
+}
+
+/// Tells whether a reference reads how one source ended.
+fn is_end(text: &str) -> bool {
+    use crate::graph::{Reference, reference};
+    let read = reference(text);
+    matches!(read, Reference::JobResult(_) | Reference::StepResult(..))
 }
 
 impl Node {

@@ -117,7 +117,35 @@ fn w_198_without_a_status_function_success_is_asked_as_well() {
     }
 }
 
-/// Cases 020, 022, 029: bare values are refused, braces stand around all or nothing.
+#[test]
+fn case_020_the_text_false_is_no_truth_of_its_own() {
+    for bare in ["steps.diff.outputs.changed", "'false'", "'0'", "0"] {
+        let said = decide(bare, &[OK]).unwrap_err();
+        assert!(said.contains("alone is no condition"), "{bare}: {said}");
+        assert!(said.ends_with("== 'true'"), "{bare}: {said}");
+    }
+    for (text, want) in [
+        ("steps.diff.outputs.changed == 'true'", false),
+        ("steps.diff.outputs.changed == true", false),
+        ("steps.diff.outputs.changed == 'false'", true),
+        ("steps.diff.outputs.changed == false", true),
+        ("steps.diff.outputs.changed == 'False'", false),
+    ] {
+        assert_eq!(decide(text, &[OK]), Ok(want), "{text}");
+    }
+}
+
+#[test]
+fn w_198_a_condition_that_reads_ends_tolerates_them() {
+    let skipped = "needs.d.result == 'skipped'";
+    assert_eq!(decide(skipped, &[BEHIND]), Ok(true));
+    assert_eq!(decide(skipped, &[BAD, SKIP]), Ok(true));
+    assert_eq!(decide("needs.d.result == 'success'", &[SKIP]), Ok(false));
+    // An output is nobody's end, whatever its name.
+    let output = Condition::parse("steps.s.outputs.outcome == ''").unwrap();
+    assert!(!output.asks_ends());
+}
+
 #[test]
 fn w_198_comparisons_and_braces() {
     for (text, want) in [

@@ -36,7 +36,7 @@ pub enum StepResult {
 pub fn reference(text: &str) -> Reference<'_> {
     let needs = text.strip_prefix("needs.");
     let of_job = needs.or_else(|| text.strip_prefix("jobs."));
-    if let Some(job) = of_job.and_then(|rest| rest.strip_suffix(".result")) {
+    if let Some(job) = of_job.and_then(|rest| named(rest, ".result")) {
         return Reference::JobResult(job);
     }
     if let Some(rest) = needs {
@@ -44,12 +44,18 @@ pub fn reference(text: &str) -> Reference<'_> {
     }
     let step = text.strip_prefix("steps.");
     let result = |suffix, result| {
-        let step = step.and_then(|rest| rest.strip_suffix(suffix))?;
+        let step = step.and_then(|rest| named(rest, suffix))?;
         Some(Reference::StepResult(step, result))
     };
     result(".outcome", StepResult::Outcome)
         .or_else(|| result(".conclusion", StepResult::Conclusion))
         .unwrap_or(Reference::Expression(text))
+}
+
+/// Takes a field off; `<name>.outputs.result` is an output of that name and no field.
+fn named<'a>(rest: &'a str, field: &str) -> Option<&'a str> {
+    let name = rest.strip_suffix(field)?;
+    (!name.ends_with(".outputs")).then_some(name)
 }
 
 /// Names that a condition may use.
@@ -184,6 +190,8 @@ mod tests {
                 Ok(()),
             ),
             ("jobs.a.outputs.x == inputs.y", None, Ok(())),
+            ("needs.a.outputs.result == '1'", None, Ok(())),
+            ("steps.one.outputs.outcome == '1'", Some("two"), Ok(())),
             (
                 "needs.c.result == 'success'",
                 None,

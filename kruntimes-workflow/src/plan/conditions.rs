@@ -218,7 +218,7 @@ impl Derivation<'_> {
             outcomes: Outcomes::of_jobs(job.pre.iter().filter_map(|need| ended(jobs, need))),
         };
         let read = Condition::parse(text);
-        let decided = read.and_then(|read| Ok((read.asks_status(), read.holds(&known)?)));
+        let decided = read.and_then(|read| Ok((read.asks_ends(), read.holds(&known)?)));
         Some(match decided {
             Ok((_, true)) => Settled::Open,
             Ok((false, false)) if !known.outcomes.success => {

@@ -1,13 +1,14 @@
 //! Shapes of output, connections, files on their way to a server.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 use crate::client::{GREET, Person};
 use crate::engine::{Engine, kubeconfig};
-use crate::process::text;
+use crate::process::{text, workflow_run};
 
 #[test]
 fn output_is_shaped_by_templates_sorted_by_paths_and_followed_to_the_end() {
@@ -200,4 +201,64 @@ fn w_144_w_145_w_146_w_147_a_trigger_says_what_it_made_or_why_not() {
     assert!(said.contains("workflow call cycle: "), "{said}");
     let all = person.json(&["wf", "run", "ls"]);
     assert_eq!(all["items"].as_array().map(Vec::len), Some(1), "{all}");
+}
+
+/// A job that succeeds, one that fails in its second step until a file exists, and one behind it.
+fn ci(place: &Path) -> String {
+    let place = place.display();
+    let jobs = format!(
+        r#"    build:
+      runs-on: bash
+      outputs: {{tag: "${{{{ steps.it.outputs.tag }}}}"}}
+      steps: [{{name: it, run: 'echo build >> {place}/done; echo tag=v1 >> $KRUNTIME_OUTPUTS'}}]
+    test:
+      runs-on: bash
+      needs: [build]
+      steps:
+      - {{name: one, run: 'echo one >> {place}/done'}}
+      - {{name: two, run: 'test -e {place}/fixed && echo "two ${{{{ jobs.build.outputs.tag }}}}" >> {place}/done'}}
+    ship:
+      runs-on: bash
+      needs: [test]
+      steps: [{{name: it, run: 'echo ship >> {place}/done'}}]
+"#
+    );
+    workflow_run("ci", &jobs)
+}
+
+#[test]
+fn w_207_case_049_a_finished_workflow_run_is_repeated_from_where_it_failed() {
+    let person = Person::with(&["--workflow-extensions", "rerun"]);
+    let place = person.dir.path();
+    let done = || {
+        let text = std::fs::read_to_string(place.join("done")).unwrap();
+        std::fs::remove_file(place.join("done")).unwrap();
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let file = person.file("ci.yaml", &ci(place));
+    person.fails(&["wf", "run", "-f", &file, "--wait"], 10);
+    assert_eq!(done(), ["build", "one"]);
+    person.file("fixed", "");
+    let retry = |flags: &[&str]| {
+        let words = [&["wf", "run", "retry", "ci", "--wait", "-o", "name"], flags].concat();
+        let name = person.does(&words);
+        let name = name.trim().strip_prefix("workflowrun.kruntimes.io/");
+        person.json(&["wf", "run", "get", name.unwrap()])
+    };
+    for (flags, want) in [
+        (&["--failed"][..], &["one", "two v1", "ship"][..]),
+        (&["--from", "test.two"], &["two v1", "ship"]),
+        (&["--from", "build"], &["build", "one", "two v1", "ship"]),
+        (&[], &["build", "one", "two v1", "ship"]),
+    ] {
+        let run = retry(flags);
+        assert_eq!(done(), want, "{flags:?}");
+        assert_eq!(run["status"]["phase"], "Succeeded", "{flags:?}");
+        let notes = &run["metadata"]["annotations"];
+        assert_eq!(notes["kruntimes.io/rerun-of"], "ci", "{flags:?}");
+    }
+    let old = person.json(&["wf", "run", "get", "ci"]);
+    assert_eq!(old["status"]["phase"], "Failed", "the old one is untouched");
+    let said = person.fails(&["wf", "run", "retry", "ci", "--from", "ghost"], 3);
+    assert!(said.contains("there is no job \"ghost\""), "{said}");
 }

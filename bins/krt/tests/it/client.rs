@@ -18,8 +18,13 @@ pub(crate) struct Person {
 impl Person {
     /// With a running engine.
     pub(crate) fn new() -> Self {
+        Self::with(&[])
+    }
+
+    /// With a running engine that was started with these flags.
+    pub(crate) fn with(flags: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let engine = Engine::start(&dir.path().join("engine"));
+        let engine = Engine::start_with(&dir.path().join("engine"), flags);
         Self {
             dir,
             _engine: Some(engine),
@@ -513,7 +518,7 @@ spec:
 ";
 
 #[test]
-fn c_41_c_42_a_workflow_is_stored_shown_triggered_and_deleted() {
+fn c_41_c_42_w_152_a_workflow_is_stored_shown_triggered_and_deleted() {
     let person = Person::new();
     let file = person.file("greet.yaml", GREET);
     assert_eq!(person.does(&["wf", "create", "-f", &file]), "greet\n");
@@ -569,11 +574,15 @@ fn c_41_c_42_a_workflow_is_stored_shown_triggered_and_deleted() {
     );
     let said = person.fails(&["wf", "get", "greet"], 1);
     assert!(said.contains("see `krt wf ls -n default`"), "{said}");
-    person.does(&["wf", "run", "get", name]);
+    let all = person.does(&["wf", "run", "ls"]);
+    let header: Vec<&str> = all.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(header, ["NAME", "NAMESPACE", "PHASE", "JOBS", "AGE"]);
+    let yaml = person.does(&["wf", "run", "get", name, "-o", "yaml"]);
+    assert!(yaml.contains("kind: WorkflowRun\n"), "{yaml}");
 }
 
 #[test]
-fn c_43_c_44_a_workflow_run_is_created_listed_cancelled_and_deleted() {
+fn c_43_c_44_w_150_a_workflow_run_is_created_listed_cancelled_and_deleted() {
     let person = Person::new();
     let fifo = person.dir.path().join("fifo");
     drop(pipe(&fifo));
@@ -614,5 +623,9 @@ fn c_43_c_44_a_workflow_run_is_created_listed_cancelled_and_deleted() {
     assert!(said.contains("krt wf trigger"), "{said}");
     let deleted = person.does(&["wf", "run", "delete", "bad", "long"]);
     assert_eq!(deleted.lines().count(), 2);
-    person.fails(&["wf", "run"], 2);
+    for words in [&["wf", "run"][..], &["wf", "create"]] {
+        let said = person.fails(words, 2);
+        assert!(said.contains("--file"), "{words:?}: {said}");
+    }
+    person.fails(&["workflowrun", "ls"], 2);
 }

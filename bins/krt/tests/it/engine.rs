@@ -25,8 +25,14 @@ pub(crate) struct Engine {
 impl Engine {
     /// Starts an engine and returns when it serves.
     pub(crate) fn start(dir: &Path) -> Self {
+        Self::start_with(dir, &[])
+    }
+
+    /// The same, with further flags.
+    pub(crate) fn start_with(dir: &Path, flags: &[&str]) -> Self {
         let mut child = krt(&["local", "up", "--slots", "4", "--dir"])
             .arg(dir)
+            .args(flags)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();

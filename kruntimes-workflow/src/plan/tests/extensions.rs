@@ -76,7 +76,94 @@ fn w_6_an_engine_without_extensions_refuses_their_fields_before_any_child() {
     world.idle_turn();
 }
 
-/// Case 026: only direct needs count for the default; case 028: who is skipped blocks with its name.
+/// Ends what runs until nothing does.
+fn run_out(world: &mut World) {
+    world.settle();
+    while world.succeed_any() {
+        world.settle();
+    }
+}
+
+#[test]
+fn case_022_a_condition_means_the_same_with_braces_and_at_either_level() {
+    for (text, runs) in [("'prod' == 'prod'", true), ("'dev' == 'prod'", false)] {
+        let braced = format!("${{{{ {text} }}}}");
+        let steps = |text: &str| {
+            job(a_job(), |job| {
+                job.steps = vec![step_when("s", text), step("t", |_| ())];
+            })
+        };
+        let jobs = named([
+            ("a", when(a_job(), text)),
+            ("b", when(a_job(), &braced)),
+            ("c", steps(text)),
+            ("d", steps(&braced)),
+        ]);
+        let mut world = started(jobs, Extensions::all());
+        run_out(&mut world);
+        let ran = |job: &str, step: &str| {
+            let made = &world.created;
+            made.iter()
+                .any(|start| start.key.job == job && start.key.step == step)
+        };
+        for job in ["a", "b", "c", "d"] {
+            assert_eq!(ran(job, "s"), runs, "{job}: {text}");
+        }
+        assert_eq!(world.phase(), WorkflowRunPhase::Succeeded);
+    }
+    let half = "${{ 'dev' }} == 'prod'";
+    let in_step = job(a_job(), |job| job.steps = vec![step_when("s", half)]);
+    for (level, bad) in [("job", when(a_job(), half)), ("step", in_step)] {
+        let world = started(named([("c", bad)]), Extensions::all());
+        assert_eq!(world.phase(), WorkflowRunPhase::Failed, "{level}");
+        let said = world.message();
+        assert!(
+            said.contains("a condition is one expression"),
+            "{level}: {said}"
+        );
+        assert!(world.created.is_empty());
+    }
+}
+
+#[test]
+fn case_026_a_failure_two_hops_away_skips_nobody() {
+    let jobs = named([
+        ("lint", a_job().build()),
+        ("report", when(a_job().needs(&["lint"]), "always()")),
+        ("publish", a_job().needs(&["report"]).build()),
+        ("blocked", a_job().needs(&["lint"]).build()),
+    ]);
+    let mut world = started(jobs, Extensions::all());
+    world.end("lint", "s", RunPhase::Failed);
+    run_out(&mut world);
+    assert_eq!(told(&world, "report"), (JobPhase::Succeeded, ""));
+    assert_eq!(told(&world, "publish"), (JobPhase::Succeeded, ""));
+    assert_eq!(
+        world.job("blocked").message.as_deref(),
+        Some("job \"blocked\" needs job \"lint\", which is Failed")
+    );
+}
+
+#[test]
+fn case_029_a_job_may_tolerate_a_dependency_that_was_skipped_behind_another() {
+    let tolerant = "needs.d.result == 'skipped' || needs.d.result == 'success'";
+    for (of_b, want) in [("false", JobPhase::Skipped), ("true", JobPhase::Succeeded)] {
+        let jobs = named([
+            ("o", a_job().build()),
+            ("b", when(a_job().needs(&["o"]), of_b)),
+            ("d", a_job().needs(&["b"]).build()),
+            ("e", when(a_job().needs(&["d"]), tolerant)),
+            ("f", a_job().needs(&["d"]).build()),
+        ]);
+        let mut world = started(jobs, Extensions::all());
+        run_out(&mut world);
+        assert_eq!(world.job("d").phase, want);
+        assert_eq!(told(&world, "e"), (JobPhase::Succeeded, ""), "b if {of_b}");
+        assert_eq!(world.job("f").phase, want);
+    }
+}
+
+/// Case 028: who is skipped blocks with its name.
 #[test]
 fn w_198_conditions_of_jobs_decide_who_runs_and_the_reason_is_recorded() {
     let jobs = named([
@@ -400,6 +487,41 @@ fn w_200_legs_are_jobs_of_the_snapshot_and_their_outputs_are_lists() {
     assert_eq!(script(&world, "t.a"), "say a");
     assert_eq!(script(&world, "all"), "all [\"1\",\"2\"] one 1");
     assert_eq!(world.job("ok").phase, JobPhase::Running);
+}
+
+#[test]
+fn case_071_a_leg_that_is_repeated_stands_once_in_the_list_and_in_its_place() {
+    let t = a_job()
+        .step("s", "say ${{ matrix.v }}")
+        .output("o", "${{ steps.s.outputs.o }}");
+    let mut fan_out = legs(t, &["one", "two", "three"]);
+    fan_out.steps[0].retry = Some(Box::new(RetryPolicy {
+        max_attempts: Some(2),
+        ..RetryPolicy::default()
+    }));
+    let fan_in = a_job()
+        .needs(&["t"])
+        .step("s", "all ${{ jobs.t.outputs.o }}");
+    let mut world = started(
+        named([("t", fan_out), ("all", fan_in.build())]),
+        Extensions::all(),
+    );
+    // Attempts belong to the Run, so a leg has one Run and one result.
+    let attempts = |start: &StartStep| {
+        let policy = start.spec.retry_policy.as_ref();
+        policy.and_then(|policy| policy.max_attempts)
+    };
+    assert!(world.created.iter().all(|start| attempts(start) == Some(2)));
+    world.succeed("t.three", "s", &[("o", "3")]);
+    world.settle();
+    world.succeed("t.one", "s", &[("o", "1")]);
+    world.settle();
+    assert_eq!(world.created.len(), 3, "item two is still at it");
+    world.succeed("t.two", "s", &[("o", "2")]);
+    world.settle();
+    assert_eq!(world.created.len(), 4);
+    let last = world.created[3].spec.source.clone().unwrap().inline;
+    assert_eq!(last.unwrap(), "all [\"1\",\"2\",\"3\"]");
 }
 
 #[test]
