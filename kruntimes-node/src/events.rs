@@ -239,4 +239,25 @@ mod tests {
         // N-98
         assert_eq!(Note::of(&run(3, 1), &ChangeKind::Ended(None)), None);
     }
+
+    #[test]
+    fn n_188_messages_are_bounded_whatever_a_task_or_its_author_wrote() {
+        let long = "\u{e9}".repeat(5_000);
+        let failure = Failure::new("RuntimeError", &long);
+        for note in [
+            Note::start_failed(&failure),
+            Note::value_from_ignored(&long),
+            Note::of(&run(3, 2), &ChangeKind::RetryScheduled(failure.clone())).unwrap(),
+            Note::of(&run(1, 1), &ChangeKind::Ended(Some(failure))).unwrap(),
+        ] {
+            assert!(note.warning, "{}", note.reason);
+            let length = note.message.len();
+            assert!(
+                (900..=MESSAGE_MAX_BYTES).contains(&length),
+                "{}: {length} bytes",
+                note.reason
+            );
+        }
+        assert_eq!(MESSAGE_MAX_BYTES, 1024);
+    }
 }

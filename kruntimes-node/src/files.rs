@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn n_37_n_42_preparation_starts_from_nothing() {
+    fn n_37_n_42_n_46_preparation_starts_from_nothing() {
         let (_temp, dirs) = dirs();
         let dir = dirs.run("u", None).unwrap();
         for text in ["first", ""] {
@@ -578,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn n_38_n_65_n_69_a_workspace_holds_private_places_of_its_runs() {
+    fn n_38_n_39_n_65_n_69_a_workspace_holds_private_places_of_its_runs() {
         let (_temp, dirs) = dirs();
         let dir = dirs.run("u", Some("shared")).unwrap();
         let root = dirs.workspace().join("persistent/shared");

@@ -300,4 +300,34 @@ mod tests {
              \"ts\":\"1970-01-01T00:00:00.000000000Z\",\"seq\":4,\"attempt\":1}\n"
         );
     }
+
+    #[test]
+    fn n_182_an_audit_record_has_no_place_for_content() {
+        let audit = Audit {
+            invocation_id: Some("i".into()),
+            operation: Some("exec".into()),
+            outcome: Some("failed".into()),
+            status_code: Some(1),
+            exit_code: Some(2),
+            timed_out: Some(false),
+            duration_milliseconds: Some(3),
+        };
+        let form = serde_json::to_value(audit).unwrap();
+        let mut names: Vec<_> = form.as_object().unwrap().keys().cloned().collect();
+        names.sort();
+        assert_eq!(
+            names,
+            [
+                "duration_milliseconds",
+                "exit_code",
+                "invocation_id",
+                "operation",
+                "outcome",
+                "status_code",
+                "timed_out",
+            ]
+        );
+        let nothing = serde_json::to_value(Audit::default()).unwrap();
+        assert_eq!(nothing, serde_json::json!({}));
+    }
 }

@@ -96,7 +96,17 @@ fn supported(spec: &RunSpec) -> Result<&TaskMode, Failure> {
     let mode = &spec.mode;
     let task = match (&mode.task, &mode.function, &mode.session) {
         (Some(task), None, None) => task,
-        (None, Some(_), None) => return Err(execution(&format!("function mode is {YET}"))),
+        (None, Some(_), None) => {
+            let source = spec.source.as_ref();
+            match source.and_then(|source| source.inline_path.as_deref()) {
+                Some(path) if !is_inline_path(path) => {
+                    return Err(preparation(
+                        "inlinePath must be a relative path without empty, `.` and `..` parts",
+                    ));
+                }
+                Some(_) | None => return Err(execution(&format!("function mode is {YET}"))),
+            }
+        }
         (None, None, Some(_)) => {
             let text = format!("session mode is {YET}");
             return Err(Failure::new(reason::SESSION_REGISTER, &text));
@@ -119,6 +129,12 @@ fn supported(spec: &RunSpec) -> Result<&TaskMode, Failure> {
         Some(_) | None => {}
     }
     Ok(task)
+}
+
+/// Tells whether a function's text may be put there, whatever its ending and the handler say (N-43, N-44).
+fn is_inline_path(path: &str) -> bool {
+    let mut parts = path.split('/');
+    !path.contains('\0') && parts.all(|part| !matches!(part, "" | "." | ".."))
 }
 
 /// Resolves an entrypoint: relative, cleaned, and a file (N-62, N-63).
@@ -389,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_refused_by_reason() {
+    fn n_17_what_cannot_be_done_is_refused_by_reason() {
         let mode = |function, session| Mode {
             task: None,
             function,
@@ -425,6 +441,39 @@ mod tests {
         ] {
             let failure = Plan::of(&spec, "u-1", &dir(), false).unwrap_err();
             assert_eq!(failure.reason, reason, "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn n_43_n_44_the_place_of_a_function_is_checked_again_and_its_ending_is_not() {
+        let function = |path: &str| RunSpec {
+            mode: Mode {
+                function: Some(FunctionMode {
+                    handler: Some("main.handle".into()),
+                    ..FunctionMode::default()
+                }),
+                ..Mode::default()
+            },
+            source: Some(Source {
+                inline_path: Some(path.into()),
+                ..inline("x")
+            }),
+            ..RunSpec::default()
+        };
+        for path in [
+            "", "/", "/a", "a//b", "a/", ".", "./a", "a/./b", "..", "../a", "a/..", "a\0",
+        ] {
+            let failure = Plan::of(&function(path), "u-1", &dir(), false).unwrap_err();
+            assert_eq!(failure.reason, "PrepareSource", "{path:?}");
+            assert!(
+                failure.message.starts_with("prepare source: inlinePath "),
+                "{path:?}"
+            );
+        }
+        for path in ["main.py", "other.txt", "a/b", "a..b/.c/...d"] {
+            let failure = Plan::of(&function(path), "u-1", &dir(), false).unwrap_err();
+            assert_eq!(failure.reason, "RuntimeExecute", "{path:?}");
+            assert!(failure.message.starts_with("function mode"), "{path:?}");
         }
     }
 }

@@ -311,6 +311,18 @@ mod tests {
         assert!(table.held_as(&ObjectKey::new("other", "r")).is_empty());
     }
 
+    #[test]
+    fn n_190_what_was_taken_meanwhile_is_not_taken_up_again() {
+        let table = Table::new();
+        let mut taken = Entry::default();
+        taken.local.attempt = 2;
+        table.adopt("u", taken);
+        let mut restored = Entry::default();
+        restored.local.attempt = 1;
+        table.adopt("u", restored);
+        assert_eq!(table.update("u", |entry| entry.local.attempt), Some(2));
+    }
+
     #[tokio::test]
     async fn waiting_for_a_start_ends_with_the_start_or_the_entry() {
         let table = std::sync::Arc::new(Table::new());

@@ -130,6 +130,7 @@ fn check(path: &str, text: &str, is_test: bool) -> Vec<Finding> {
         report.header(text);
         report.stubs(text);
         report.waiting(text);
+        report.forks(text);
     }
     report.findings
 }
@@ -225,6 +226,15 @@ impl Report<'_> {
         }
         let ignored = format!("#[{}]", "ignore");
         self.add_where(text, 0, &ignored, "ignored without a reason");
+    }
+
+    /// A closure between fork and exec keeps the standard library from `posix_spawn`: it would copy the page
+    /// tables of the whole process instead.
+    fn forks(&mut self, text: &str) {
+        for name in ["pre_exec", "before_exec"] {
+            let what = "a program is started by posix_spawn";
+            self.add_where(text, 0, &format!(".{name}("), what);
+        }
     }
 
     /// A test on a paused clock may sleep: that costs no time.
@@ -338,6 +348,18 @@ mod tests {
         assert_eq!(found("a/tests/it/b.rs", &timer), line);
         assert!(found("a/tests/it/b.rs", &paused).is_empty());
         assert!(found("a/src/b.rs", &timer).is_empty());
+    }
+
+    #[test]
+    fn nothing_runs_between_fork_and_exec() {
+        for name in ["pre_exec", "before_exec"] {
+            let text = call(&format!("command.{name}"), "(|| Ok(()))");
+            let line = ["a.rs:2: a program is started by posix_spawn"];
+            assert_eq!(found("a.rs", &text), line);
+            assert_eq!(found("a/tests/it/a.rs", &text).len(), 1, "{name}");
+        }
+        let group = call("command.process_group", "(0)");
+        assert!(found("a.rs", &group).is_empty());
     }
 
     #[test]

@@ -226,7 +226,7 @@ fn n_76_n_86_what_not_found_means_depends_on_what_was_seen() {
 }
 
 #[test]
-fn n_83_the_observation_is_written_late_or_with_the_result() {
+fn n_83_n_85_the_observation_is_written_late_or_with_the_result() {
     let (spec, status) = (task(), running());
     let local = Local {
         seen: Some(at(1)),
@@ -496,7 +496,7 @@ proptest! {
     /// N-12, and invariants 3 to 5: terminal is final, phases follow the graph, attempts never fall and
     /// never exceed what is allowed, a terminal write is complete.
     #[test]
-    fn every_write_keeps_the_laws(
+    fn n_12_every_write_keeps_the_laws(
         spec in any_spec(), status in any_status(), local in any_local(), held in 0..3,
         answer in any_answer(), flags in any::<[bool; 2]>(), now in 0_i64..60,
     ) {

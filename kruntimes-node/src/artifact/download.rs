@@ -157,12 +157,13 @@ impl ArtifactService for Downloads {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use futures::StreamExt as _;
-    use kruntimes_core::api::{RunSpec, RunStatus};
+    use kruntimes_core::api::{ArtifactStore, RunSpec, RunStatus};
     use tonic::Code;
 
-    use super::super::About;
-    use super::super::{FilesystemStore, Item};
+    use super::super::{About, Content, FilesystemStore, Item, Stored};
     use super::*;
 
     struct Place {
@@ -316,5 +317,67 @@ mod tests {
             let last = frames.last().unwrap().as_ref().unwrap_err();
             assert_eq!(last.code(), Code::DataLoss, "{name}");
         }
+    }
+
+    /// A store of one endless artifact that counts what is read of it.
+    struct Endless {
+        settings: ArtifactStore,
+        read: Counted,
+    }
+
+    #[derive(Clone, Default)]
+    struct Counted(Arc<AtomicU64>);
+
+    impl Read for Counted {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let bytes = u64::try_from(buffer.len()).unwrap();
+            self.0.fetch_add(bytes, Ordering::SeqCst);
+            Ok(buffer.len())
+        }
+    }
+
+    impl Store for Endless {
+        fn settings(&self) -> ArtifactStore {
+            self.settings.clone()
+        }
+
+        fn put(&self, _: Item<'_>, _: &mut dyn Content, _: u64) -> Result<Stored, StoreError> {
+            Err(StoreError::Abandoned)
+        }
+
+        fn open(&self, _: &ArtifactRef) -> Result<Box<dyn Read + Send>, StoreError> {
+            Ok(Box::new(self.read.clone()))
+        }
+
+        fn delete(&self, _: &ArtifactRef) -> Result<(), StoreError> {
+            Err(StoreError::Abandoned)
+        }
+
+        fn delete_run(&self, _: &str, _: &str) -> Result<(), StoreError> {
+            Err(StoreError::Abandoned)
+        }
+    }
+
+    #[test]
+    fn n_167_a_client_that_stops_reading_holds_one_frame() {
+        let read = Counted::default();
+        let store = Endless {
+            settings: place().store.settings(),
+            read: read.clone(),
+        };
+        let reference = ArtifactRef {
+            size_bytes: 1 << 40,
+            ..super::super::reference::tests::reference("x")
+        };
+        let (out, mut frames) = mpsc::channel(1);
+        let sender = std::thread::spawn(move || send(&store, &reference, &out));
+        for _ in 0..3 {
+            assert!(frames.blocking_recv().unwrap().is_ok());
+        }
+        // It reads no more and goes away: that ends the sender, however much is left.
+        drop(frames);
+        sender.join().unwrap();
+        let frames = read.0.load(Ordering::SeqCst) / FRAME_BYTES as u64;
+        assert!((2..=4).contains(&frames), "{frames} frames were read");
     }
 }

@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn n_58_n_59_c_124_hostile_archives_leave_nothing() {
+    fn n_58_n_59_case_124_hostile_archives_leave_nothing() {
         let large = vec![0; 200_000];
         let many: Vec<String> = (0..300).map(|n| format!("f{n}")).collect();
         let many: Vec<Entry<'_>> = many

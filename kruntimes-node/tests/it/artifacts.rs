@@ -178,7 +178,7 @@ async fn n_139_n_141_n_142_n_149_what_a_task_leaves_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn n_135_c_121_a_run_without_artifacts_carries_no_finalizer() {
+async fn n_135_case_121_a_run_without_artifacts_carries_no_finalizer() {
     let place = place().await;
     let _daemon = place
         .world
@@ -304,7 +304,7 @@ async fn n_136_n_140_what_just_fits_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn n_142_n_143_n_144_c_125_a_store_that_fails_costs_time_and_nothing_else() {
+async fn n_142_n_143_n_144_case_125_a_store_that_fails_costs_time_and_nothing_else() {
     let place = place().await;
     let server = ScriptedServer::new(|request| {
         let outputs = request.env["KRUNTIME_OUTPUTS"].clone();
@@ -462,7 +462,7 @@ async fn n_68_without_a_store_there_is_no_directory_for_artifacts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn n_168_n_172_n_174_c_122_data_goes_with_its_run_and_holds_up_no_other() {
+async fn n_168_n_172_n_174_case_122_data_goes_with_its_run_and_holds_up_no_other() {
     let place = place().await;
     let server = ScriptedServer::new(|request| leaves(request, |path| write(&path.join("a"), 1)));
     let _daemon = place.world.daemon(server);

@@ -47,7 +47,7 @@ const APP: &str = "
     echo third > version; git commit -qam 3";
 
 #[tokio::test]
-async fn n_50_n_38_c_127_c_128_revisions_of_every_kind_are_checked_out() {
+async fn n_50_n_38_case_127_case_128_case_130_revisions_of_every_kind_are_checked_out() {
     let forge = Forge::start().await;
     let first = forge.repository("app", APP).await;
     let real = real(&forge, |_| {}).await;
@@ -91,7 +91,7 @@ async fn n_50_n_38_c_127_c_128_revisions_of_every_kind_are_checked_out() {
 }
 
 #[tokio::test]
-async fn n_49_n_52_c_131_redirects_prompts_and_credentials_lead_nowhere() {
+async fn n_17_n_49_n_52_case_131_redirects_prompts_and_credentials_lead_nowhere() {
     let forge = Forge::start().await;
     forge.repository("app", APP).await;
     let marker = forge.dir.path().join("ran");

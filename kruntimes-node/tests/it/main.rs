@@ -1,11 +1,15 @@
 //! runtimed against the in-process API service and a Runtime Server, scripted or real.
 
 #[cfg(test)]
+mod answers;
+#[cfg(test)]
 mod artifacts;
 #[cfg(test)]
 mod bad_days;
 #[cfg(test)]
 mod bash;
+#[cfg(test)]
+mod bounds;
 #[cfg(test)]
 mod doors;
 #[cfg(test)]

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::world::{World, conditions, message, retried, script, status};
 
 #[tokio::test(start_paused = true)]
-async fn n_192_n_199_scenario_1_killed_between_claim_and_start() {
+async fn n_77_n_192_n_199_scenario_1_killed_between_claim_and_start() {
     let world = World::new(1).await;
     let server = ScriptedServer::default();
     server.break_next(Method::Execute, Fault::Delay(Duration::from_secs(5)));
@@ -196,7 +196,7 @@ async fn n_189_nothing_is_claimed_before_the_server_has_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn n_194_one_silent_answer_does_not_stop_recovery() {
+async fn n_194_n_196_one_silent_answer_does_not_stop_recovery() {
     let world = World::new(3).await;
     let server = ScriptedServer::new(|_| Script::exits(0).after(Duration::from_secs(20)));
     let daemon = world.daemon(server.clone());

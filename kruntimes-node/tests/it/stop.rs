@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::world::{World, conditions, message, retried, script, status};
 
 #[tokio::test(start_paused = true)]
-async fn n_101_n_114_the_deadline_stops_the_work_for_good() {
+async fn n_101_n_114_n_179_the_deadline_stops_the_work_for_good() {
     for dialect in [Dialect::Bash, Dialect::Python] {
         let world = World::new(1).await;
         let server = ScriptedServer::new(|_| {
@@ -132,7 +132,7 @@ async fn n_26_a_cancel_before_the_claim_touches_no_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn n_116_case_047_a_cancel_stops_a_running_task() {
+async fn n_116_n_119_case_047_a_cancel_stops_a_running_task() {
     let world = World::new(1).await;
     let server = ScriptedServer::new(|_| Script::never_ends());
     let _daemon = world.daemon(server.clone());

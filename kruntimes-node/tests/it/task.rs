@@ -114,7 +114,7 @@ async fn n_83_a_longer_task_shows_that_it_was_accepted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn n_99_a_failure_tells_the_end_of_stderr() {
+async fn n_99_n_100_n_179_a_failure_tells_the_end_of_stderr() {
     let world = World::new(2).await;
     let server =
         ScriptedServer::new(|_| Script::exits(3).stdout("secret").stderr("no such thing\n"));
@@ -277,7 +277,7 @@ async fn n_183_the_heartbeat_is_fresh_and_leaves_other_conditions_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn n_21_a_run_of_a_former_pod_of_this_name_is_ignored() {
+async fn n_21_n_119_n_196_a_run_of_a_former_pod_of_this_name_is_ignored() {
     let world = World::new(2).await;
     let server = ScriptedServer::default();
     let _daemon = world.daemon(server.clone());
@@ -296,6 +296,12 @@ async fn n_21_a_run_of_a_former_pod_of_this_name_is_ignored() {
         RunPhase::Running,
         "N-196"
     );
+    world.cancel("old").await;
+    let version = world.get("old").await.resource_version();
+    world.pass(Duration::from_secs(60)).await;
+    let left = world.get("old").await;
+    assert_eq!(left.resource_version(), version, "N-119");
+    assert!(server.calls().iter().all(|c| c.id() != left.uid().unwrap()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -73,7 +73,7 @@ fn session() -> Value {
 }
 
 #[test]
-fn r1_to_r3_modes_and_sources_exclude_each_other() {
+fn n_14_r1_to_r3_modes_and_sources_exclude_each_other() {
     let table = r#"
         R1 | {"mode": {"task": null}} | exactly one of task, function and session
         R1 | {"mode": {"session": {}}} | exactly one of task, function and session
@@ -91,7 +91,7 @@ fn r1_to_r3_modes_and_sources_exclude_each_other() {
 }
 
 #[test]
-fn r4_to_r7_paths_stay_inside_the_work_directory() {
+fn n_14_r4_to_r7_paths_stay_inside_the_work_directory() {
     let table = r#"
         R4 | {"source": {"inlinePath": "/a"}} | spec.source.inlinePath:
         R4 | {"source": {"inlinePath": "a//b"}} | spec.source.inlinePath:
@@ -124,7 +124,7 @@ fn r4_to_r7_paths_stay_inside_the_work_directory() {
 }
 
 #[test]
-fn r11_r12_sessions_use_no_workspace_and_only_they_drain() {
+fn n_14_r11_r12_sessions_use_no_workspace_and_only_they_drain() {
     refuses(
         "Run",
         &session(),

@@ -23,7 +23,7 @@ fn session() -> Value {
 }
 
 #[test]
-fn r8_r9_each_immutable_field_is_named() {
+fn n_15_r8_r9_each_immutable_field_is_named() {
     for (change, field) in [
         (json!({ "runtime": "other" }), "runtime"),
         (json!({ "mode": { "task": { "args": ["b"] } } }), "mode"),
@@ -79,7 +79,7 @@ fn r8_r9_each_immutable_field_is_named() {
 }
 
 #[test]
-fn note_10_a_respelled_value_is_no_change() {
+fn n_15_note_10_a_respelled_value_is_no_change() {
     for change in [
         json!({}),
         json!({ "timeout": "1m0s" }),
