@@ -18,6 +18,10 @@ use super::source::{Place, Source};
 
 /// Nodes that aliases of one file may add.
 const ALIAS_BUDGET: usize = 10_000;
+/// Bytes that keeping anchors and following aliases may copy, in MiB.
+const COPY_BUDGET_MIB: usize = 8;
+/// What a node weighs without its text.
+const NODE_BYTES: usize = 64;
 
 /// The documents of a file and what is wrong with their YAML.
 #[derive(Clone, Debug)]
@@ -39,6 +43,7 @@ struct Composer<'a> {
     document: usize,
     anchors: BTreeMap<usize, Node>,
     budget: usize,
+    copy_budget: usize,
     findings: Vec<Finding>,
 }
 
@@ -50,6 +55,7 @@ pub fn compose(source: &Source) -> Composed {
         document: 0,
         anchors: BTreeMap::new(),
         budget: ALIAS_BUDGET,
+        copy_budget: COPY_BUDGET_MIB << 20,
         findings: Vec::new(),
     };
     let mut documents = Vec::new();
@@ -146,6 +152,7 @@ impl<'a> Composer<'a> {
             content,
         };
         if anchor > 0 {
+            self.pay(weight(&node), &node.span)?;
             self.anchors.insert(anchor, node.clone());
         }
         Ok(node)
@@ -213,22 +220,34 @@ impl<'a> Composer<'a> {
     }
 
     fn alias(&mut self, anchor: usize, span: Range<usize>) -> Result<Node, Stop> {
-        let Some(node) = self.anchors.get(&anchor).cloned() else {
+        let Some(node) = self.anchors.get(&anchor) else {
             let finding = self.report("K001", "an alias cannot refer to what contains it", span);
             self.findings.push(finding);
             return Err(Stop);
         };
-        let Some(left) = self.budget.checked_sub(size(&node)) else {
+        let bytes = weight(node);
+        let Some(left) = self.budget.checked_sub(size(node)) else {
             let said = format!("aliases expand to more than {ALIAS_BUDGET} nodes");
             let finding = self.report("K001", said, span);
             self.findings.push(finding);
             return Err(Stop);
         };
         self.budget = left;
-        Ok(Node {
-            span,
-            content: node.content,
-        })
+        self.pay(bytes, &span)?;
+        let content = self.anchors[&anchor].content.clone();
+        Ok(Node { span, content })
+    }
+
+    /// Takes the bytes of a copy from what one file may have copied.
+    fn pay(&mut self, bytes: usize, span: &Range<usize>) -> Result<(), Stop> {
+        let Some(left) = self.copy_budget.checked_sub(bytes) else {
+            let said = format!("anchors and aliases copy more than {COPY_BUDGET_MIB} MiB");
+            let finding = self.report("K001", said, span.clone());
+            self.findings.push(finding);
+            return Err(Stop);
+        };
+        self.copy_budget = left;
+        Ok(())
     }
 
     /// Tells whether a tag makes a scalar a text, and refuses other tags.
@@ -266,6 +285,19 @@ fn size(node: &Node) -> usize {
         Content::Mapping(members) => members.iter().map(|(_, value)| size(value)).sum(),
     };
     inner + 1
+}
+
+/// About how many bytes a copy takes.
+fn weight(node: &Node) -> usize {
+    let inner: usize = match &node.content {
+        Content::Scalar { text, .. } => text.len(),
+        Content::Sequence(elements) => elements.iter().map(weight).sum(),
+        Content::Mapping(members) => members
+            .iter()
+            .map(|(key, value)| NODE_BYTES + key.text.len() + weight(value))
+            .sum(),
+    };
+    inner + NODE_BYTES
 }
 
 #[cfg(test)]
@@ -344,6 +376,28 @@ mod tests {
             composed.findings[0].message,
             "aliases expand to more than 10000 nodes"
         );
+    }
+
+    /// A small file must not become a large one, whichever way it copies.
+    #[test]
+    fn w_195_few_aliases_of_a_long_text_and_nested_anchors_are_bounded_too() {
+        let long = "x".repeat(20_000);
+        let aliases = format!("a: &a {long}\nb: [{}]\n", vec!["*a"; 500].join(", "));
+        let names = format!(
+            "a: &a\n  ? {long}\n  : 1\nb: [{}]\n",
+            vec!["*a"; 500].join(", ")
+        );
+        let open = "&a [".repeat(200);
+        let elements = "x,".repeat(2000);
+        let anchors = format!("{open}{elements}{}", "]".repeat(200));
+        for text in [aliases, names, anchors] {
+            let (_, composed) = composed(&text);
+            assert!(composed.broken);
+            let said: Vec<_> = composed.findings.iter().map(|f| &f.message).collect();
+            assert_eq!(said, ["anchors and aliases copy more than 8 MiB"]);
+        }
+        let (_, few) = composed(&format!("a: &a {long}\nb: [{}]\n", "*a, ".repeat(300)));
+        assert!(few.findings.is_empty() && !few.broken);
     }
 
     #[test]
