@@ -13,7 +13,7 @@ use kruntimes_embedded::world::{PER_WORLD, Report, every_kind, live_through, sim
 /// Days of a normal test run.
 const DAYS: u64 = 40;
 /// Small worlds of a normal test run.
-const SCHEDULES: u64 = 1000;
+const SCHEDULES: u64 = 5000;
 
 /// The one that is to be replayed, or as many as there are.
 fn numbers(one: &str, many: &str, normal: u64) -> Vec<u64> {
