@@ -4,18 +4,18 @@
 //! annotations of an inline `WorkflowRun`; its parts are usable alone.
 
 mod contract;
+mod input_type;
 mod inputs;
 mod render;
-mod types;
 
 use std::collections::BTreeMap;
 
 use kruntimes_core::api::{WorkflowRunSpec, WorkflowSpec};
 
 pub use contract::{ContractError, annotations, from_annotations};
+pub use input_type::{InputTypes, ReadInput};
 pub use inputs::{BindError, bind, bind_with};
 pub use render::{RenderError, RenderProblem, jobs, outputs, text, text_of};
-pub use types::{InputTypes, ReadInput};
 
 /// A Workflow with its inputs filled in.
 #[derive(Clone, Debug, PartialEq)]
