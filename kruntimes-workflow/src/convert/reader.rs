@@ -299,6 +299,7 @@ impl<'a> Reader<'a> {
             return;
         }
         for (key, value) in node.members() {
+            let span = key.span.clone();
             let key = key.text.as_str();
             if known.contains(&key) || is_neutral(key, value) {
                 continue;
@@ -308,9 +309,13 @@ impl<'a> Reader<'a> {
             } else {
                 format!("{path}.{key}")
             };
+            let place = Place {
+                document: 0,
+                path: at.clone(),
+                span,
+            };
             if self.options.droppable.contains(key) && is_droppable(key) {
                 let said = format!("`{at}` was dropped");
-                let place = self.key_place(&at);
                 let finding = self.source.finding(Severity::Warning, "K002", said, place);
                 self.findings.push(finding);
                 self.dropped.push(at);
@@ -319,7 +324,7 @@ impl<'a> Reader<'a> {
             let said = format!("`{key}` has no equivalent");
             let near = kruntimes_core::nearest::meant(key, known.iter().copied());
             let help = instead(key).map(str::to_owned).or(near);
-            let finding = self.source.error("K002", said, self.key_place(&at));
+            let finding = self.source.error("K002", said, place);
             self.findings.push(match help {
                 Some(help) => finding.help(help),
                 None => finding,
@@ -436,13 +441,6 @@ impl<'a> Reader<'a> {
             document: 0,
             path: path.to_owned(),
             span: self.root.locate(path).span(),
-        }
-    }
-
-    fn key_place(&self, path: &str) -> Place {
-        Place {
-            span: self.root.locate(path).key_span(),
-            ..self.place(path)
         }
     }
 }

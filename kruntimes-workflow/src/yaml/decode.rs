@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kruntimes_core::nearest::meant;
 
-use super::{Content, Finding, Node, Place, Source};
+use super::{Content, Finding, Key, Node, Place, Source};
 
 /// Reads the nodes of one document.
 pub(super) struct Decoder<'a> {
@@ -40,17 +40,17 @@ impl<'a> Decoder<'a> {
         known: &[&str],
     ) -> BTreeMap<&'a str, &'a Node> {
         let mut members = BTreeMap::new();
-        for (name, value) in self.mapping(node, path) {
+        for (key, value) in self.mapping(node, path) {
+            let name = key.text.as_str();
             if known.contains(&name) {
                 members.insert(name, value);
             } else {
                 let at = join(path, name);
                 let said = format!("unknown field `{at}`");
-                let span = self.root.locate(&at).key_span();
                 let place = Place {
                     document: self.document,
                     path: at,
-                    span,
+                    span: key.span.clone(),
                 };
                 let finding = self.source.error("K002", said, place);
                 let help = meant(name, known.iter().copied());
@@ -60,19 +60,15 @@ impl<'a> Decoder<'a> {
         members
     }
 
-    fn mapping(&mut self, node: &'a Node, path: &str) -> Vec<(&'a str, &'a Node)> {
-        match &node.content {
-            Content::Mapping(members) => {
-                let pairs = members
-                    .iter()
-                    .map(|(key, value)| (key.text.as_str(), value));
-                pairs.collect()
-            }
-            Content::Scalar { .. } | Content::Sequence(_) => {
-                self.wants("a mapping", path, "`{}`");
-                Vec::new()
-            }
+    fn mapping(
+        &mut self,
+        node: &'a Node,
+        path: &str,
+    ) -> impl Iterator<Item = (&'a Key, &'a Node)> + use<'a> {
+        if !matches!(node.content, Content::Mapping(_)) {
+            self.wants("a mapping", path, "`{}`");
         }
+        node.members().iter().map(|(key, value)| (key, value))
     }
 
     /// Reads a mapping whose names are free.
@@ -86,9 +82,9 @@ impl<'a> Decoder<'a> {
             return BTreeMap::new();
         };
         let mut map = BTreeMap::new();
-        for (name, value) in self.mapping(node, path) {
-            let value = read(self, value, &join(path, name));
-            map.insert(name.to_owned(), value);
+        for (key, value) in self.mapping(node, path) {
+            let value = read(self, value, &join(path, &key.text));
+            map.insert(key.text.clone(), value);
         }
         map
     }
